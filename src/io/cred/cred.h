@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Keys and proofs (libsodium, libjwt): signatures, tokens, random bytes. No policy: what is signed over which words is
+ * decided by the callers. cred_init once before threads. Thread safe afterwards.
+ */
+#ifndef SPUR_IO_CRED_H
+#define SPUR_IO_CRED_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/secret.h"
+
+#define CRED_PUBLIC_SIZE 32
+#define CRED_SIGNATURE_SIZE 64
+#define CRED_SEED_SIZE 32
+
+struct cred_public {
+    uint8_t b[CRED_PUBLIC_SIZE];
+};
+struct cred_key { /* Ed25519 */
+    struct cred_public pub;
+    struct secret seed;
+};
+
+int cred_init(struct err *e);
+void cred_random(void *out, size_t n);
+
+void cred_key_new(struct cred_key *out);
+/* The same seed for the same secret and purpose (BLAKE2b keyed with the secret over the purpose). */
+void cred_key_derive(const struct secret *secret, const char *purpose, struct cred_key *out);
+void cred_key_fini(struct cred_key *k);
+/* Files hold 64 hex digits and a newline; a private one is made with mode 0600 and refused when others may read it. */
+int cred_key_load_or_make(const char *path, struct cred_key *out, struct err *e);
+int cred_public_parse(const char *hex, struct cred_public *out); /* 0 or E_SYNTAX */
+void cred_public_print(const struct cred_public *p, char out[65]);
+
+void cred_sign(const struct cred_key *k, const void *p, size_t n, uint8_t out[CRED_SIGNATURE_SIZE]);
+bool cred_verify(const struct cred_public *pub, const void *p, size_t n, const uint8_t sig[CRED_SIGNATURE_SIZE]);
+void cred_hash(const void *p, size_t n, uint8_t out[32]); /* BLAKE2b-256 */
+bool cred_same(const void *a, const void *b, size_t n);   /* constant time */
+
+/* JWT, HS256 only ("none" and other algorithms are refused whatever the token says). */
+struct cred_claims {
+    char user[256];     /* `sun` (Slurm), else `sub` (AMD Spur) */
+    int64_t uid;        /* `uid`; -1: absent */
+    bool admin;         /* `admin`: true */
+    int64_t expires;    /* `exp`, Unix seconds; 0: absent (refused by cred_jwt_check) */
+    int64_t not_before; /* `nbf`; 0: absent */
+    int64_t issued;     /* `iat` */
+    char key_id[64];    /* header `kid`; "" absent */
+};
+/* 0, E_BAD_PROOF (signature, form, algorithm) or E_BAD_PROOF with "expired" text. */
+int cred_jwt_check(const char *token, const struct secret *key, int64_t now_unix, struct cred_claims *out,
+                   struct err *e);
+/* The caller frees. Writes sun, sub, iat, exp and, where set, uid, admin, kid. */
+char *cred_jwt_make(const struct cred_claims *claims, const struct secret *key);
+
+/* A key given in a configuration: the text itself, or the contents of the file it names. At least 16 bytes. */
+int cred_secret_from(const char *inline_text, const char *file, struct secret *out, struct err *e);
+
+#endif

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * gRPC over HTTP/2 (nghttp2) on a loop: server and client. Messages are bytes here; what is in them is wire/'s.
+ *
+ * Written to the gRPC over HTTP/2 protocol: 5-byte prefix, `te: trailers`, `grpc-timeout`, trailers with
+ * `grpc-status` and percent-encoded `grpc-message`, Trailers-Only answers, unknown compression refused with
+ * UNIMPLEMENTED and `grpc-accept-encoding`, GOAWAY with retry of calls that the peer never saw, bounds on streams,
+ * header lists, resets, pings and settings of one connection. A failed call also carries trailer `spur-error`: the
+ * number of the row of base/err.def, so that both sides speak of the same mistake.
+ *
+ * Everything runs on the thread of the loop it was made with. Callbacks may make and cancel calls.
+ */
+#ifndef SPUR_IO_RPC_H
+#define SPUR_IO_RPC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+
+struct loop;
+
+/* ------------------------------------------------------------------ server */
+
+struct rpc_server;
+struct rpc_call;
+
+struct rpc_peer {
+    bool is_local;       /* a unix socket, so that uid, gid and pid are the kernel's word (SO_PEERCRED) */
+    uid_t uid;
+    gid_t gid;
+    pid_t pid;
+    char address[64];    /* "127.0.0.1:5123", "[::1]:5123" or "unix" */
+};
+
+/* A method. `start` is called once the first (for a unary method: the one, whole) message is there. It answers now
+ * or later, exactly once, with rpc_reply or rpc_fail; the message is borrowed until it returns. */
+struct rpc_method {
+    const char *path; /* "/spur.v1.Controller/SubmitJob" */
+    bool streams_in;  /* the client may send many messages: on_message gets those after the first */
+    bool streams_out; /* rpc_push may be used before the end */
+    uint32_t max_message; /* bytes; 0: the server's default */
+    void (*start)(void *ctx, struct rpc_call *call, const void *message, size_t n);
+};
+
+struct rpc_server_conf {
+    const struct rpc_method *methods; /* borrowed */
+    size_t n_methods;
+    void *ctx;                 /* first argument of start */
+    uint32_t max_message;      /* default 8 MiB where 0 */
+    uint32_t max_streams;      /* a connection; default 256 */
+    uint32_t max_connections;  /* default 4096 */
+    uint64_t idle_ms;          /* a connection with no stream is closed after; 0: never */
+    /* A serialized FileDescriptorSet for the reflection service (grpc.reflection.v1 and v1alpha); NULL: none. */
+    const void *descriptors;
+    size_t n_descriptors;
+};
+
+/* Answers grpc.health.v1.Health (Check, Watch) and reflection itself. */
+struct rpc_server *rpc_server_new(struct loop *l, const struct rpc_server_conf *conf);
+/* "[::]:6817", "0.0.0.0:6817", "host:port" (port 0: any), "unix:/path" (mode 0666, a stale socket is replaced, a live
+ * one is refused). [::] takes IPv4 too, and falls back to 0.0.0.0 where the machine has no IPv6. out_port may be NULL. */
+int rpc_server_listen(struct rpc_server *s, const char *address, uint16_t *out_port, struct err *e);
+void rpc_server_set_serving(struct rpc_server *s, bool serving); /* what Health answers */
+/* Stops listening at once, sends GOAWAY, lets calls end for at most grace_ms, then calls done (may be NULL). */
+void rpc_server_drain(struct rpc_server *s, uint64_t grace_ms, void (*done)(void *arg), void *arg);
+void rpc_server_free(struct rpc_server *s); /* at once; open calls are cancelled */
+
+struct rpc_server_stats {
+    uint64_t connections, connections_now, calls, calls_now, failed, refused_floods;
+};
+struct rpc_server_stats rpc_server_stats(const struct rpc_server *s);
+
+const struct rpc_peer *rpc_peer(const struct rpc_call *c);
+const char *rpc_metadata(const struct rpc_call *c, const char *name); /* lower case; NULL: absent. First of several. */
+int64_t rpc_deadline_ms(const struct rpc_call *c); /* on loop_now_ms's clock; INT64_MAX: none */
+void rpc_set_data(struct rpc_call *c, void *data);
+void *rpc_data(const struct rpc_call *c);
+/* The client went away, reset the stream, or its deadline passed. Afterwards rpc_reply, rpc_fail and rpc_push still may
+ * be called and do nothing; the handle stays valid until one of the first two. */
+void rpc_on_cancel(struct rpc_call *c, void (*fn)(struct rpc_call *c, void *data));
+bool rpc_is_cancelled(const struct rpc_call *c);
+/* Streaming methods: next messages, then NULL when the client half-closed. */
+void rpc_on_message(struct rpc_call *c, void (*fn)(struct rpc_call *c, void *data, const void *message, size_t n));
+/* Sends one message of a stream (copied). Returns the bytes that wait to be sent, for back pressure; on_drain is called
+ * once when they fell below 64 KiB again. */
+size_t rpc_push(struct rpc_call *c, const void *message, size_t n);
+void rpc_on_drain(struct rpc_call *c, void (*fn)(struct rpc_call *c, void *data));
+/* The end, exactly once; the handle is dead afterwards. rpc_reply sends a last message (message NULL: none). */
+void rpc_reply(struct rpc_call *c, const void *message, size_t n);
+void rpc_fail(struct rpc_call *c, const struct err *why);
+/* Adds to the trailers of the answer, e.g. "retry-after-ms". Before reply or fail. */
+void rpc_trailer(struct rpc_call *c, const char *name, const char *value);
+
+/* ------------------------------------------------------------------ client */
+
+/* A channel to one of several addresses. It connects at the first call, moves to the next address when one can't be
+ * reached, and keeps the connection until it breaks. Calls wait for a connection at most connect_ms over all
+ * addresses. A call that certainly was not processed (connection refused, GOAWAY above its id, REFUSED_STREAM) is
+ * retried by itself once; any other broken call fails with E_UNREACHABLE and its caller decides. */
+struct rpc_channel;
+struct rpc_request;
+
+struct rpc_channel_conf {
+    const char *targets;      /* "host:port,host:port" with or without "http://", or "unix:/path"; copied */
+    uint64_t connect_ms;      /* default 10,000 where 0 */
+    uint64_t ping_ms;         /* HTTP/2 ping while calls are open; default 10,000 */
+    uint64_t ping_timeout_ms; /* no answer: the connection is closed; default 5,000 */
+    uint32_t max_message;     /* default 64 MiB */
+};
+
+int rpc_channel_new(struct loop *l, const struct rpc_channel_conf *conf, struct rpc_channel **out, struct err *e);
+void rpc_channel_free(struct rpc_channel *ch); /* open requests end with E_CANCELLED before it returns */
+
+/* One call's outcome: code 0 with the message (borrowed for the call), or a code with its text. For a streaming call
+ * `message` is NULL at the end. */
+typedef void (*rpc_done_fn)(void *arg, int code, const struct err *why, const void *message, size_t n);
+
+/* Unary. `metadata` is "name: value\n…" or NULL. timeout_ms 0: 30,000. The message is copied. The handle is dead once
+ * `done` was called; it may be called before this returns only after rpc_cancel. */
+struct rpc_request *rpc_send(struct rpc_channel *ch, const char *method, const char *metadata, const void *message,
+                             size_t n, uint64_t timeout_ms, rpc_done_fn done, void *arg);
+/* Server stream: on_message for each message, then done. No bound in time; idle_ms without a message (0: none) ends it
+ * with E_DEADLINE. on_message may return false to stop reading until rpc_resume. */
+struct rpc_request *rpc_stream(struct rpc_channel *ch, const char *method, const char *metadata, const void *message,
+                               size_t n, uint64_t idle_ms, bool (*on_message)(void *arg, const void *message, size_t n),
+                               rpc_done_fn done, void *arg);
+void rpc_resume(struct rpc_request *r);
+void rpc_cancel(struct rpc_request *r); /* done is called with E_CANCELLED before it returns */
+
+/* The address that the channel is connected to, or tried last. Borrowed. */
+const char *rpc_channel_address(const struct rpc_channel *ch);
+
+/* Splits "http://h:p,h2:p2" into "h:p" strings, adding `default_port` where there is none. For conf files and flags.
+ * E_SYNTAX with what is wrong. The caller frees *out (one block). */
+int rpc_addresses_parse(const char *text, uint16_t default_port, char ***out, size_t *out_n, struct err *e);
+
+#endif
