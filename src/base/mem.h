@@ -58,6 +58,8 @@ void must_failed(const char *what, const char *file, int line) __attribute__((no
 void must_on_failure(void (*fn)(const char *text));
 
 #define ARRAY_LEN(a) (sizeof(a) / sizeof(*(a)))
+#undef MIN /* sys/param.h, which uv.h includes, has the same two */
+#undef MAX
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
 
