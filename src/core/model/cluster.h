@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The cluster's own facts in the state: the replicated configuration in force, keys, counters. One record.
+ */
+#ifndef SPUR_CORE_MODEL_CLUSTER_H
+#define SPUR_CORE_MODEL_CLUSTER_H
+
+#include "base/rec.h"
+#include "core/model/node.h"
+
+/* [[nodes]]: an overlay on what agents report. */
+#define NODE_OVERLAY_FIELDS(F)                                                                                         \
+    F(STRS, names, 1, _)                                                                                               \
+    F(STRS, features, 2, _)                                                                                            \
+    F(U32, weight, 3, _) /* 0: 1 */                                                                                    \
+    F(STR, address, 4, _)                                                                                              \
+    F(LIST, selectors, 5, selector)                                                                                    \
+    F(U32, cpus, 6, _)      /* 0: what the agent reports */                                                            \
+    F(U64, memory_mb, 7, _)
+REC_DECLARE(node_overlay, NODE_OVERLAY_FIELDS)
+
+/* The replicated part of spur.conf. Made by core/model/config from the file, carried by command config_set. */
+#define RCONF_FIELDS(F)                                                                                                \
+    F(BYTES, hash, 1, _) /* of the replicated part's text, 32 bytes */                                                 \
+    F(STR, cluster_name, 2, _)                                                                                         \
+    F(LIST, parts, 3, part)                                                                                            \
+    F(LIST, overlays, 4, node_overlay)                                                                                 \
+    F(U32, interval_secs, 5, _)       /* [scheduler] */                                                                \
+    F(U32, default_time_min, 6, _)    /* 0: the partition's */                                                         \
+    F(U32, max_jobs_per_cycle, 7, _)                                                                                   \
+    F(U32, min_job_age_secs, 8, _)                                                                                     \
+    F(U32, kill_wait_secs, 9, _)                                                                                       \
+    F(U32, heartbeat_timeout_secs, 10, _)                                                                              \
+    F(U32, weight_age, 11, _)                                                                                          \
+    F(U32, weight_job_size, 12, _)                                                                                     \
+    F(U32, weight_partition, 13, _)                                                                                    \
+    F(U32, max_age_secs, 14, _)       /* at which the age factor is 1 */                                               \
+    F(U32, max_jobs, 15, _)           /* in the state at once */                                                       \
+    F(U32, first_job_id, 16, _)                                                                                        \
+    F(U32, max_job_id, 17, _)                                                                                          \
+    F(U64, max_script_bytes, 18, _)                                                                                    \
+    F(U64, max_env_bytes, 19, _)                                                                                       \
+    F(STRS, admins, 20, _)            /* users that may do what root may */                                            \
+    F(U32, max_launch_failures, 21, _)                                                                                 \
+    F(U32, max_launch_backoff_secs, 22, _)                                                                             \
+    F(U32, def_mem_per_cpu_mb, 23, _) /* 0: a job without --mem takes no memory */                                     \
+    F(BOOL, admission_token, 24, _)   /* [admission] mode = "token" */                                                 \
+    F(U32, launch_timeout_secs, 25, _) /* CONFIGURING is undone after */
+REC_DECLARE(rconf, RCONF_FIELDS)
+
+/* Which configuration file each member started with last. */
+#define MEMBER_FIELDS(F) F(U32, id, 1, _) F(BYTES, hash, 2, _)
+REC_DECLARE(member, MEMBER_FIELDS)
+
+#define CLUSTER_FIELDS(F)                                                                                              \
+    F(SUB, conf, 1, rconf)                                                                                             \
+    F(LIST, members, 2, member)                                                                                        \
+    F(U32, next_job_id, 3, _)                                                                                          \
+    F(U32, next_node_id, 4, _)                                                                                         \
+    F(BYTES, key_seed, 5, _) /* 32 bytes; the controllers' launch key where no jwt_key gives one */                    \
+    F(I64, now_ms, 6, _)     /* the latest time of any command: never goes back */                                     \
+    F(STRS, join_tokens, 7, _) /* hashes in hex of tokens that admit a node */                                         \
+    F(U64, next_token_no, 8, _)
+REC_DECLARE(cluster, CLUSTER_FIELDS)
+
+#endif

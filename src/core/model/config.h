@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * spur.conf, from one table (config.def): for each key its place, type, default, bounds, whether it is local or
+ * replicated, live or needs a restart, and its documentation. Parser, defaults, checks, `scontrol show config`, the
+ * sample file and docs/configuration.md all come from that table.
+ *
+ * Pure: text is read and parsed to a tree by others (io/toml).
+ */
+#ifndef SPUR_CORE_MODEL_CONFIG_H
+#define SPUR_CORE_MODEL_CONFIG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/str.h"
+#include "base/tree.h"
+#include "core/model/cluster.h"
+
+enum auth_mode { AUTH_PERMISSIVE = 0, AUTH_REQUIRED = 1, AUTH_DISABLED = 2 };
+
+/* Everything in the arena of the caller. `rep` is what all members share, by command config_set; the rest is this
+ * member's own. */
+struct conf {
+    struct rconf rep;
+    /* [controller], local */
+    const char *listen_addr; /* "[::]:6817" */
+    const char *rest_addr;
+    const char *raft_listen_addr;
+    const char *const *hosts; /* for commands: where controllers are */
+    uint32_t n_hosts;
+    const char *const *peers;
+    uint32_t n_peers;
+    uint32_t node_id; /* 0: from peers */
+    uint32_t snapshot_entries;
+    const char *socket; /* the local socket; NULL: STATE_DIR/spurctld.sock */
+    /* [auth] */
+    enum auth_mode auth_mode; /* plugin = "none" makes it AUTH_DISABLED */
+    const char *jwt_key, *jwt_key_file;
+    /* [logging] */
+    const char *log_level, *log_format, *log_file;
+};
+
+/* Reads a tree into *out, starting from the defaults. Unknown keys, wrong types and impossible values are told with
+ * line, key and what is allowed: all of them, one a line, in `problems`; the return is E_CONFIG when there is any
+ * (text of `e`: the first). A key that is known but not supported yet is a problem too, by name. */
+int conf_read(const struct tree *root, struct arena *a, struct conf *out, struct str *problems, struct err *e);
+/* With no file: a cluster "spur" with one partition "default" of all nodes. */
+void conf_defaults(struct arena *a, struct conf *out);
+
+/* The canonical text of the replicated part: equal settings give equal texts, whatever the file's layout. Its hash
+ * (made by the caller) decides whether a member offers its file. */
+void conf_rep_text(const struct rconf *r, struct str *out);
+
+/* `Key = value` rows as scontrol show config prints, of what is in force. */
+void conf_show(const struct conf *c, const struct rconf *in_force, struct str *out);
+/* A commented sample file, and the Markdown table of all keys. */
+void conf_sample(struct str *out);
+void conf_docs(struct str *out);
+
+/* Node overlay and partition of a node record, by the configuration in force. */
+const struct node_overlay *conf_overlay(const struct rconf *r, const char *node_name);
+
+#endif

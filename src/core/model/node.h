@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Nodes and partitions. Records of base/rec.h.
+ */
+#ifndef SPUR_CORE_MODEL_NODE_H
+#define SPUR_CORE_MODEL_NODE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/rec.h"
+
+/* The base state; allocation and drain are derived: see node_shown_state. */
+enum node_base { NODE_UNKNOWN = 0, NODE_UP = 1, NODE_DOWN = 2 };
+
+/* One party's wish that a node takes no new work. The node is back when the last cause is gone. */
+#define DRAIN_FIELDS(F)                                                                                                \
+    F(STR, owner, 1, _) /* "admin", "health", "agent": each owner has at most one */                                   \
+    F(STR, text, 2, _)                                                                                                 \
+    F(I64, since_unix, 3, _)                                                                                           \
+    F(I64, until_unix, 4, _)                                                                                           \
+    F(BOOL, machine, 5, _) /* set by a machine, which may lift it again */                                             \
+    F(STR, user, 6, _)     /* who set it, for sinfo -R */
+REC_DECLARE(drain, DRAIN_FIELDS)
+
+#define NODE_FIELDS(F)                                                                                                 \
+    F(U32, id, 1, _) /* 1…, in the order of registration; never reused */                                             \
+    F(STR, name, 2, _)                                                                                                 \
+    F(STR, address, 3, _) /* host or IP, without port */                                                               \
+    F(U32, port, 4, _)                                                                                                 \
+    F(STR, hostname, 5, _)                                                                                             \
+    F(U32, cpus, 6, _)                                                                                                 \
+    F(U32, sockets, 7, _)                                                                                              \
+    F(U32, cores_per_socket, 8, _)                                                                                     \
+    F(U32, threads_per_core, 9, _)                                                                                     \
+    F(U64, mem_mb, 10, _)                                                                                              \
+    F(U64, tmp_disk_mb, 11, _)                                                                                         \
+    F(STRS, features, 12, _)                                                                                           \
+    F(U32, weight, 13, _)                                                                                              \
+    F(STR, arch, 14, _)                                                                                                \
+    F(STR, os, 15, _)                                                                                                  \
+    F(STR, version, 16, _)                                                                                             \
+    F(I64, boot_unix, 17, _)                                                                                           \
+    F(I64, agent_start_unix, 18, _)                                                                                    \
+    F(BYTES, public_key, 19, _) /* 32 bytes; what its reports are signed with */                                       \
+    F(U32, base, 20, _)         /* enum node_base */                                                                   \
+    F(BOOL, not_responding, 21, _)                                                                                     \
+    F(LIST, drains, 22, drain)                                                                                         \
+    F(STR, down_reason, 23, _)                                                                                         \
+    F(I64, down_since_unix, 24, _)                                                                                     \
+    F(U32, alloc_cpus, 25, _) /* sum over the jobs on it; kept by apply */                                             \
+    F(U64, alloc_mem_mb, 26, _)                                                                                        \
+    F(U32, n_jobs, 27, _)                                                                                              \
+    F(U32, n_completing, 28, _)                                                                                        \
+    F(STR, boot_id, 29, _)                                                                                             \
+    F(I64, last_busy_unix, 30, _)
+REC_DECLARE(node, NODE_FIELDS)
+
+enum part_state { PART_UP = 0, PART_DOWN = 1, PART_DRAIN = 2, PART_INACTIVE = 3 };
+
+#define SELECTOR_FIELDS(F) F(STR, key, 1, _) F(STR, value, 2, _)
+REC_DECLARE(selector, SELECTOR_FIELDS)
+
+#define PART_FIELDS(F)                                                                                                 \
+    F(U32, id, 1, _) /* 1…, in the order of the file */                                                                \
+    F(STR, name, 2, _)                                                                                                 \
+    F(U32, state, 3, _)                                                                                                \
+    F(BOOL, is_default, 4, _)                                                                                          \
+    F(STRS, nodes, 5, _)          /* names, expanded; empty with all_nodes */                                          \
+    F(BOOL, all_nodes, 6, _)      /* neither nodes nor selector, or nodes = "ALL" */                                   \
+    F(LIST, selectors, 7, selector)                                                                                    \
+    F(U32, max_time_min, 8, _)    /* TIME_LIMIT_NONE: no bound */                                                      \
+    F(U32, default_time_min, 9, _) /* 0: none, max_time is taken */                                                    \
+    F(U32, max_nodes, 10, _)      /* 0: no bound */                                                                    \
+    F(U32, min_nodes, 11, _)                                                                                           \
+    F(U32, priority_tier, 12, _)                                                                                       \
+    F(STR, nodes_text, 13, _)     /* as configured, for scontrol */
+REC_DECLARE(part, PART_FIELDS)
+
+/* What sinfo and scontrol show: "idle", "mixed", "allocated", "down", "drained", "draining", "unknown", "completing"
+ * (long) or "idle", "mix", "alloc", "down", "drain", "drng", "unk", "comp" (compact), with `*` when not responding. */
+const char *node_shown_state(const struct node *n, bool compact, char out[24]);
+/* Upper case as scontrol shows: IDLE, MIXED+DRAIN, DOWN+NOT_RESPONDING … */
+const char *node_state_upper(const struct node *n, char out[64]);
+bool node_takes_work(const struct node *n); /* up, responding, no drain */
+bool part_has_node(const struct part *p, const struct node *n);
+const char *part_state_name(uint32_t state); /* "UP" */
+
+#endif

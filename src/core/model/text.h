@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What people write: times, sizes, node lists, dependencies, #SBATCH lines, output name patterns. Pure functions; the
+ * results live in the given arena. On failure the err has the sentence that Slurm prints, without the "sbatch: error: ".
+ */
+#ifndef SPUR_CORE_MODEL_TEXT_H
+#define SPUR_CORE_MODEL_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/str.h"
+#include "core/model/job.h"
+
+/* ---- times ---- */
+
+/* A limit in minutes, seconds rounded up: "m", "m:s", "h:m:s", "d-h", "d-h:m", "d-h:m:s", INFINITE, UNLIMITED, -1. */
+int time_limit_parse(const char *s, uint32_t *out_min);
+/* spur.conf takes these too: "1h40m", "2d12h", "30s". */
+int time_limit_parse_conf(const char *s, uint32_t *out_min);
+void time_limit_print(uint32_t minutes, struct str *out); /* "10:00", "5-00:00:00", "UNLIMITED" */
+void duration_print(int64_t seconds, struct str *out);    /* squeue's TIME: "0:04", "1:02:03", "2-03:04:05" */
+void duration_print_long(int64_t seconds, struct str *out); /* scontrol's and sacct's: "00:00:04", "2-03:04:05" */
+/* A moment: "now", "now+1hour", "today", "tomorrow", "midnight", "noon", "fika", "teatime", "HH:MM[:SS] [AM|PM]",
+ * "MM/DD[/YY]-HH:MM", "YYYY-MM-DD[THH:MM[:SS]]", "uts…" — all that slurm_strtime takes. `zone_secs_at` maps a local
+ * broken-down time to Unix seconds (mktime for commands; tests give their own), so that this stays pure. */
+struct text_clock {
+    int64_t now_unix;
+    int64_t (*to_unix)(void *arg, int year, int month, int day, int hour, int minute, int second);
+    void (*to_local)(void *arg, int64_t unix_secs, int out_ymdhms[6]);
+    void *arg;
+};
+int moment_parse(const char *s, const struct text_clock *c, int64_t *out_unix, struct err *e);
+
+/* ---- sizes ---- */
+
+int size_mb_parse(const char *s, uint64_t *out_mb); /* --mem: "500", "2G", "1T", "1024K" (rounded up), "0" */
+void size_mb_print(uint64_t mb, struct str *out);   /* "500M", "2G": as scontrol and sacct print memory */
+int count_parse(const char *s, uint64_t max, uint64_t *out); /* "16", "4k" (x 1024), "1m" as Slurm's -n takes them */
+int node_range_parse(const char *s, uint32_t *out_min, uint32_t *out_max); /* -N: "2", "1-4", "2k" */
+
+/* ---- node lists ---- */
+
+#define HOSTLIST_MAX 65536
+/* "n[001-003,7],x[1-2]y" to names, in the order given, at most HOSTLIST_MAX (E_SYNTAX beyond). Nested and repeated
+ * brackets as Slurm's hostlist takes them. */
+int hostlist_expand(const char *s, struct arena *a, const char *const **out, uint32_t *out_n, struct err *e);
+/* Names to "n[001-003,7]": in the order given, neighbours merged, as Slurm prints. */
+void hostlist_compact(const char *const *names, uint32_t n, struct str *out);
+/* The order in which Slurm sorts node names: "n2" before "n10". For qsort-like callers. */
+int hostname_compare(const char *a, const char *b);
+
+/* ---- dependencies ---- */
+
+/* "afterok:12:13,afterany:14?…" Only `after`-kinds of *supported* (bits 1 << enum dep_kind); another is E_UNSUPPORTED by
+ * name, nonsense is E_DEPENDENCY with Slurm's sentence. */
+int deps_parse(const char *s, uint32_t supported, struct arena *a, const struct dep **out, uint32_t *out_n,
+               struct err *e);
+void deps_print(const struct dep *d, uint32_t n, struct str *out); /* "afterok:12(unfulfilled)", as scontrol */
+
+/* ---- batch scripts ---- */
+
+/* The options of the #SBATCH lines, in order, as argv-like words. Lines count until the first line that is neither
+ * blank nor a comment; quoting, an unquoted # and several options a line as in field-cases SUB-02. Fails when the text
+ * is no batch script (E_SCRIPT with Slurm's sentences, for which lines are separated by \n): no "#!", NUL bytes, DOS
+ * line breaks. `out_lines` (may be NULL) gets the line number of each word. */
+int script_options(const char *script, size_t n, struct arena *a, const char *const **out, const uint32_t **out_lines,
+                   uint32_t *out_n, struct err *e);
+int script_check(const char *script, size_t n, struct err *e);
+
+/* ---- output name patterns ---- */
+
+struct name_facts {
+    uint32_t job_id;
+    uint32_t array_job_id, array_task_id; /* 0 and UINT32_MAX: no array */
+    uint32_t step_id;                     /* STEP_BATCH prints "batch" */
+    uint32_t node_index, task_rank;
+    const char *job_name, *user, *node_name, *work_dir;
+};
+/* %j %J %x %u %N %n %t %s %A %a %%, with a width as in %5j (at most 10 digits); "\\" in front switches the patterns
+ * off. A relative name is put behind work_dir. */
+void output_name(const char *pattern, const struct name_facts *f, struct str *out);
+
+#endif
