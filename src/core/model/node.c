@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Node and partition records, and the words for a node's state. The record keeps only facts (base state, drains, what
+ * is allocated); what people see is derived here, in Slurm's order of precedence: drained before down before busy.
+ */
+#include "core/model/node.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+
+#define REC_SELF drain
+REC_DEFINE(drain, DRAIN_FIELDS)
+#undef REC_SELF
+
+#define REC_SELF node
+REC_DEFINE(node, NODE_FIELDS)
+#undef REC_SELF
+
+#define REC_SELF selector
+REC_DEFINE(selector, SELECTOR_FIELDS)
+#undef REC_SELF
+
+#define REC_SELF part
+REC_DEFINE(part, PART_FIELDS)
+#undef REC_SELF
+
+struct words {
+    const char *full, *compact;
+};
+
+/* n_jobs counts the completing ones too: a node that only cleans up shows as completing. */
+static bool is_completing(const struct node *n) {
+    return n->n_completing && n->n_jobs <= n->n_completing;
+}
+
+static bool is_busy(const struct node *n) {
+    return n->n_jobs || n->n_completing || n->alloc_cpus;
+}
+
+static bool is_full(const struct node *n) {
+    return n->cpus && n->alloc_cpus >= n->cpus;
+}
+
+static struct words shown_words(const struct node *n) {
+    if (n->n_drains && is_busy(n))
+        return (struct words){"draining", "drng"};
+    if (n->n_drains)
+        return (struct words){"drained", "drain"};
+    if (n->base == NODE_DOWN)
+        return (struct words){"down", "down"};
+    if (n->base != NODE_UP)
+        return (struct words){"unknown", "unk"};
+    if (is_completing(n))
+        return (struct words){"completing", "comp"};
+    if (is_full(n))
+        return (struct words){"allocated", "alloc"};
+    if (is_busy(n))
+        return (struct words){"mixed", "mix"};
+    return (struct words){"idle", "idle"};
+}
+
+const char *node_shown_state(const struct node *n, bool compact, char out[24]) {
+    struct words w = shown_words(n);
+    char *end = stpcpy(out, compact ? w.compact : w.full);
+    if (n->not_responding)
+        *end++ = '*';
+    *end = '\0';
+    return out;
+}
+
+static const char *base_upper(const struct node *n) {
+    if (n->base == NODE_DOWN)
+        return "DOWN";
+    if (n->base != NODE_UP)
+        return "UNKNOWN";
+    if (is_full(n) && !is_completing(n))
+        return "ALLOCATED";
+    return is_busy(n) && !is_completing(n) ? "MIXED" : "IDLE";
+}
+
+const char *node_state_upper(const struct node *n, char out[64]) {
+    char *end = stpcpy(out, base_upper(n));
+    if (n->n_completing)
+        end = stpcpy(end, "+COMPLETING");
+    if (n->n_drains)
+        end = stpcpy(end, "+DRAIN");
+    if (n->not_responding)
+        stpcpy(end, "+NOT_RESPONDING");
+    return out;
+}
+
+bool node_takes_work(const struct node *n) {
+    return n->base == NODE_UP && !n->not_responding && !n->n_drains;
+}
+
+/* A feature "key=value" is what a selector matches; [[nodes]] gives features. */
+static bool selected(const struct part *p, const struct node *n) {
+    for (uint32_t i = 0; i < p->n_selectors; i++) {
+        const struct selector *s = &p->selectors[i];
+        bool hit = false;
+        for (uint32_t k = 0; k < n->n_features && !hit; k++) {
+            size_t len = strlen(s->key);
+            const char *f = n->features[k];
+            hit = strncmp(f, s->key, len) == 0 && f[len] == '=' && str_eq(f + len + 1, s->value);
+        }
+        if (!hit)
+            return false;
+    }
+    return p->n_selectors > 0;
+}
+
+bool part_has_node(const struct part *p, const struct node *n) {
+    if (p->all_nodes)
+        return true;
+    for (uint32_t i = 0; i < p->n_nodes; i++) {
+        if (str_eq(p->nodes[i], n->name))
+            return true;
+    }
+    return selected(p, n);
+}
+
+const char *part_state_name(uint32_t state) {
+    static const char *const names[] = {"UP", "DOWN", "DRAIN", "INACTIVE"};
+    return state < ARRAY_LEN(names) ? names[state] : "UNKNOWN";
+}
