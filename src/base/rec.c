@@ -201,9 +201,14 @@ static int decode_delimited(const struct rec_field *f, struct rd *r, struct aren
     }
 }
 
-static int decode_varint(const struct rec_field *f, struct rd *r, void *rec) {
+static int decode_varint(const struct rec_field *f, struct rd *r, struct arena *a, void *rec) {
     void *at = (char *)rec + f->off;
     uint64_t v = 0;
+    if (f->kind == REC_U32S || f->kind == REC_U64S) { /* an array that its writer did not pack */
+        struct rd one = *r;
+        rd_varint(r);
+        return decode_numbers(f, rd_of(one.p, (size_t)(r->p - one.p)), a, rec);
+    }
     if (f->kind == REC_I64)
         *(int64_t *)at = rd_zigzag(r);
     else
@@ -251,7 +256,7 @@ static int decode_into(const struct rec_desc *d, struct rd r, struct arena *a, v
         const struct rec_field *f = field_of(d, k >> 3, &hint);
         int rc = !f                     ? skip(&r, wire)
                  : wire == WIRE_BYTES  ? decode_delimited(f, &r, a, out, depth)
-                 : wire == WIRE_VARINT ? decode_varint(f, &r, out)
+                 : wire == WIRE_VARINT ? decode_varint(f, &r, a, out)
                                        : E_CORRUPT;
         if (rc)
             return rc;

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The descriptions of all messages. One line each; see messages.h.
+ */
+#include "wire/messages.h"
+
+#define REC_SELF nothing
+REC_DEFINE(nothing, NOTHING_FIELDS)
+#undef REC_SELF
+#define REC_SELF submit_request
+REC_DEFINE(submit_request, SUBMIT_REQUEST_FIELDS)
+#undef REC_SELF
+#define REC_SELF submit_reply
+REC_DEFINE(submit_reply, SUBMIT_REPLY_FIELDS)
+#undef REC_SELF
+#define REC_SELF job_result
+REC_DEFINE(job_result, JOB_RESULT_FIELDS)
+#undef REC_SELF
+#define REC_SELF cancel_request
+REC_DEFINE(cancel_request, CANCEL_REQUEST_FIELDS)
+#undef REC_SELF
+#define REC_SELF results
+REC_DEFINE(results, RESULTS_FIELDS)
+#undef REC_SELF
+#define REC_SELF hold_request
+REC_DEFINE(hold_request, HOLD_REQUEST_FIELDS)
+#undef REC_SELF
+#define REC_SELF jobs_request
+REC_DEFINE(jobs_request, JOBS_REQUEST_FIELDS)
+#undef REC_SELF
+#define REC_SELF job_info
+REC_DEFINE(job_info, JOB_INFO_FIELDS)
+#undef REC_SELF
+#define REC_SELF jobs_reply
+REC_DEFINE(jobs_reply, JOBS_REPLY_FIELDS)
+#undef REC_SELF
+#define REC_SELF wait_request
+REC_DEFINE(wait_request, WAIT_REQUEST_FIELDS)
+#undef REC_SELF
+#define REC_SELF wait_reply
+REC_DEFINE(wait_reply, WAIT_REPLY_FIELDS)
+#undef REC_SELF
+#define REC_SELF node_info
+REC_DEFINE(node_info, NODE_INFO_FIELDS)
+#undef REC_SELF
+#define REC_SELF nodes_reply
+REC_DEFINE(nodes_reply, NODES_REPLY_FIELDS)
+#undef REC_SELF
+#define REC_SELF history_request
+REC_DEFINE(history_request, HISTORY_REQUEST_FIELDS)
+#undef REC_SELF
+#define REC_SELF history_reply
+REC_DEFINE(history_reply, HISTORY_REPLY_FIELDS)
+#undef REC_SELF
+#define REC_SELF ping_reply
+REC_DEFINE(ping_reply, PING_REPLY_FIELDS)
+#undef REC_SELF
+#define REC_SELF counter
+REC_DEFINE(counter, COUNTER_FIELDS)
+#undef REC_SELF
+#define REC_SELF diag_request
+REC_DEFINE(diag_request, DIAG_REQUEST_FIELDS)
+#undef REC_SELF
+#define REC_SELF diag_reply
+REC_DEFINE(diag_reply, DIAG_REPLY_FIELDS)
+#undef REC_SELF
+#define REC_SELF token_request
+REC_DEFINE(token_request, TOKEN_REQUEST_FIELDS)
+#undef REC_SELF
+#define REC_SELF token_reply
+REC_DEFINE(token_reply, TOKEN_REPLY_FIELDS)
+#undef REC_SELF
+#define REC_SELF reconfigure_reply
+REC_DEFINE(reconfigure_reply, RECONFIGURE_REPLY_FIELDS)
+#undef REC_SELF
+#define REC_SELF run_ref
+REC_DEFINE(run_ref, RUN_REF_FIELDS)
+#undef REC_SELF
+#define REC_SELF register_request
+REC_DEFINE(register_request, REGISTER_REQUEST_FIELDS)
+#undef REC_SELF
+#define REC_SELF register_reply
+REC_DEFINE(register_reply, REGISTER_REPLY_FIELDS)
+#undef REC_SELF
+#define REC_SELF heartbeat_request
+REC_DEFINE(heartbeat_request, HEARTBEAT_REQUEST_FIELDS)
+#undef REC_SELF
+#define REC_SELF heartbeat_reply
+REC_DEFINE(heartbeat_reply, HEARTBEAT_REPLY_FIELDS)
+#undef REC_SELF
+#define REC_SELF run_report
+REC_DEFINE(run_report, RUN_REPORT_FIELDS)
+#undef REC_SELF
+#define REC_SELF launch_request
+REC_DEFINE(launch_request, LAUNCH_REQUEST_FIELDS)
+#undef REC_SELF
+#define REC_SELF launch_reply
+REC_DEFINE(launch_reply, LAUNCH_REPLY_FIELDS)
+#undef REC_SELF
+#define REC_SELF signal_request
+REC_DEFINE(signal_request, SIGNAL_REQUEST_FIELDS)
+#undef REC_SELF
+#define REC_SELF terminate_request
+REC_DEFINE(terminate_request, TERMINATE_REQUEST_FIELDS)
+#undef REC_SELF

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What is said between processes: requests and replies as records (base/rec.h), whose encoding is that of Protocol
+ * Buffers. proto/spur/v1/spur.proto is printed from these tables (tools/gen-proto) for everyone else's clients; tags
+ * are append-only. A field that is absent reads as zero, NULL or empty.
+ *
+ * Every request that changes something carries a `token`: 16 random bytes that its client made and sends again when it
+ * must repeat the request. A repeat is answered with the first answer.
+ */
+#ifndef SPUR_WIRE_MESSAGES_H
+#define SPUR_WIRE_MESSAGES_H
+
+#include "base/rec.h"
+#include "core/model/cluster.h"
+#include "core/model/job.h"
+#include "core/model/node.h"
+
+#define TOKEN_SIZE 16
+
+#define NOTHING_FIELDS(F) F(BOOL, unused, 1, _)
+REC_DECLARE(nothing, NOTHING_FIELDS)
+
+/* ---- jobs ---- */
+
+#define SUBMIT_REQUEST_FIELDS(F)                                                                                       \
+    F(BYTES, token, 1, _)                                                                                              \
+    F(SUB, spec, 2, job_spec) /* without script_hash, env_hash and deps, which the controller makes */                 \
+    F(BYTES, script, 3, _)                                                                                             \
+    F(BYTES, env, 4, _) /* NAME=value NUL … */
+REC_DECLARE(submit_request, SUBMIT_REQUEST_FIELDS)
+#define SUBMIT_REPLY_FIELDS(F)                                                                                         \
+    F(U32, job_id, 1, _)                                                                                               \
+    F(STR, sluid, 2, _)                                                                                                \
+    F(STRS, warnings, 3, _) /* for stderr, without "sbatch: warning: " */
+REC_DECLARE(submit_reply, SUBMIT_REPLY_FIELDS)
+
+/* One job's outcome in a request that names several. */
+#define JOB_RESULT_FIELDS(F)                                                                                           \
+    F(U32, job_id, 1, _)                                                                                               \
+    F(U32, error, 2, _) /* row number of err.def; 0: done */                                                           \
+    F(STR, text, 3, _)
+REC_DECLARE(job_result, JOB_RESULT_FIELDS)
+
+/* Which jobs: those of all conditions that are given. Ids that are not there have a result with E_JOB_ID. */
+#define CANCEL_REQUEST_FIELDS(F)                                                                                       \
+    F(BYTES, token, 1, _)                                                                                              \
+    F(U32S, job_ids, 2, _)                                                                                             \
+    F(STR, user, 3, _)                                                                                                 \
+    F(U32, signal, 4, _)     /* 0: end the job; else send this signal to what runs */                                  \
+    F(BOOL, batch_only, 5, _) /* signal the batch shell only */
+REC_DECLARE(cancel_request, CANCEL_REQUEST_FIELDS)
+#define RESULTS_FIELDS(F) F(LIST, results, 1, job_result)
+REC_DECLARE(results, RESULTS_FIELDS)
+
+enum hold_op { HOLD_OP_HOLD = 1, HOLD_OP_UHOLD = 2, HOLD_OP_RELEASE = 3 };
+#define HOLD_REQUEST_FIELDS(F)                                                                                         \
+    F(BYTES, token, 1, _)                                                                                              \
+    F(U32S, job_ids, 2, _)                                                                                             \
+    F(U32, op, 3, _)
+REC_DECLARE(hold_request, HOLD_REQUEST_FIELDS)
+
+#define JOBS_REQUEST_FIELDS(F)                                                                                         \
+    F(U32S, job_ids, 1, _)   /* none: all. One id that is not there alone: E_JOB_ID */                                 \
+    F(STR, user, 2, _)                                                                                                 \
+    F(BOOL, with_ended, 3, _) /* also those that are over */
+REC_DECLARE(jobs_request, JOBS_REQUEST_FIELDS)
+#define JOB_INFO_FIELDS(F)                                                                                             \
+    F(SUB, job, 1, job)                                                                                                \
+    F(U32, reason, 2, _)              /* why it waits, by the last pass; else job.reason */                            \
+    F(I64, expected_start_unix, 3, _)                                                                                  \
+    F(U64, priority, 4, _)                                                                                             \
+    F(BOOL, is_yours, 5, _) /* the asker may see all of it; scripts' and environments' hashes only then */
+REC_DECLARE(job_info, JOB_INFO_FIELDS)
+#define JOBS_REPLY_FIELDS(F)                                                                                           \
+    F(LIST, jobs, 1, job_info) /* ascending by id */                                                                   \
+    F(U64, index, 2, _)                                                                                                \
+    F(I64, now_unix, 3, _)                                                                                             \
+    F(STR, cluster_name, 4, _)                                                                                         \
+    F(U32, scheduler_interval_secs, 5, _)
+REC_DECLARE(jobs_reply, JOBS_REPLY_FIELDS)
+
+#define WAIT_REQUEST_FIELDS(F) F(U32, job_id, 1, _)
+REC_DECLARE(wait_request, WAIT_REQUEST_FIELDS)
+/* Answered when the job is over, or after some 20 s with is_over false: ask again. */
+#define WAIT_REPLY_FIELDS(F) F(BOOL, is_over, 1, _) F(SUB, job, 2, job)
+REC_DECLARE(wait_reply, WAIT_REPLY_FIELDS)
+
+/* ---- nodes, partitions ---- */
+
+#define NODE_INFO_FIELDS(F)                                                                                            \
+    F(SUB, node, 1, node)                                                                                              \
+    F(U32, cpu_load_hundredths, 2, _) /* as last reported; + 1, 0: not known */                                        \
+    F(U64, free_mem_mb, 3, _)         /* + 1, 0: not known */                                                          \
+    F(I64, last_seen_unix, 4, _)                                                                                       \
+    F(STRS, partitions, 5, _)
+REC_DECLARE(node_info, NODE_INFO_FIELDS)
+#define NODES_REPLY_FIELDS(F)                                                                                          \
+    F(LIST, nodes, 1, node_info) /* in Slurm's order of names */                                                       \
+    F(LIST, parts, 2, part)      /* in the configuration's order */                                                    \
+    F(U64, index, 3, _)                                                                                                \
+    F(I64, now_unix, 4, _)                                                                                             \
+    F(STR, cluster_name, 5, _)
+REC_DECLARE(nodes_reply, NODES_REPLY_FIELDS)
+
+/* ---- history ---- */
+
+#define HISTORY_REQUEST_FIELDS(F)                                                                                      \
+    F(U32S, job_ids, 1, _)                                                                                             \
+    F(STRS, users, 2, _)     /* none: the asker's own, unless all_users or job_ids */                                  \
+    F(BOOL, all_users, 3, _)                                                                                           \
+    F(I64, since_unix, 4, _) /* jobs that were there at or behind it; 0: since midnight is the client's business */     \
+    F(I64, until_unix, 5, _) /* 0: now */                                                                              \
+    F(U32, after_id, 6, _)   /* paging: ids above */                                                                   \
+    F(U32, limit, 7, _)      /* 0: 10,000 */
+REC_DECLARE(history_request, HISTORY_REQUEST_FIELDS)
+#define HISTORY_REPLY_FIELDS(F)                                                                                        \
+    F(LIST, jobs, 1, job_info) /* ascending by id; state and history merged */                                         \
+    F(BOOL, is_cut, 2, _)      /* more behind the last id */                                                           \
+    F(I64, now_unix, 3, _)                                                                                             \
+    F(STR, cluster_name, 4, _)
+REC_DECLARE(history_reply, HISTORY_REPLY_FIELDS)
+
+/* ---- the controller itself ---- */
+
+#define PING_REPLY_FIELDS(F)                                                                                           \
+    F(STR, hostname, 1, _)                                                                                             \
+    F(STR, role, 2, _) /* leader, follower, candidate, starting */                                                     \
+    F(STR, version, 3, _)                                                                                              \
+    F(U64, index, 4, _)                                                                                                \
+    F(U64, term, 5, _)                                                                                                 \
+    F(STR, cluster_name, 6, _)                                                                                         \
+    F(U64, digest, 7, _)                                                                                               \
+    F(U32, member_id, 8, _)                                                                                            \
+    F(U32, pid, 9, _)
+REC_DECLARE(ping_reply, PING_REPLY_FIELDS)
+
+#define COUNTER_FIELDS(F)                                                                                              \
+    F(STR, group, 1, _)                                                                                                \
+    F(STR, name, 2, _)                                                                                                 \
+    F(U64, value, 3, _)                                                                                                \
+    F(STR, unit, 4, _)
+REC_DECLARE(counter, COUNTER_FIELDS)
+#define DIAG_REQUEST_FIELDS(F) F(BOOL, reset, 1, _)
+REC_DECLARE(diag_request, DIAG_REQUEST_FIELDS)
+#define DIAG_REPLY_FIELDS(F)                                                                                           \
+    F(LIST, counters, 1, counter)                                                                                      \
+    F(I64, now_unix, 2, _)                                                                                             \
+    F(I64, since_unix, 3, _)
+REC_DECLARE(diag_reply, DIAG_REPLY_FIELDS)
+
+#define TOKEN_REQUEST_FIELDS(F)                                                                                        \
+    F(STR, user, 1, _)          /* NULL: the asker */                                                                  \
+    F(U32, lifespan_secs, 2, _) /* 0: 1,800, as scontrol token */
+REC_DECLARE(token_request, TOKEN_REQUEST_FIELDS)
+#define TOKEN_REPLY_FIELDS(F) F(STR, jwt, 1, _)
+REC_DECLARE(token_reply, TOKEN_REPLY_FIELDS)
+
+#define RECONFIGURE_REPLY_FIELDS(F)                                                                                    \
+    F(BOOL, changed, 1, _)                                                                                             \
+    F(STRS, notes, 2, _) /* what needs a restart, what was dropped */
+REC_DECLARE(reconfigure_reply, RECONFIGURE_REPLY_FIELDS)
+
+/* ---- agent to controller; each call is signed: see wire/proof.h ---- */
+
+enum run_state { RUN_STARTING = 1, RUN_RUNNING = 2, RUN_ENDING = 3, RUN_ENDED = 4 };
+#define RUN_REF_FIELDS(F)                                                                                              \
+    F(U32, job_id, 1, _)                                                                                               \
+    F(U32, start_no, 2, _)                                                                                             \
+    F(U32, state, 3, _) /* enum run_state */
+REC_DECLARE(run_ref, RUN_REF_FIELDS)
+
+#define REGISTER_REQUEST_FIELDS(F)                                                                                     \
+    F(SUB, node, 1, node)    /* what the agent knows of itself: name, address, port, sizes, boot_id, public_key … */    \
+    F(STR, join_token, 2, _)                                                                                           \
+    F(LIST, runs, 3, run_ref) /* all it has, ended ones that were not acknowledged too */
+REC_DECLARE(register_request, REGISTER_REQUEST_FIELDS)
+#define REGISTER_REPLY_FIELDS(F)                                                                                       \
+    F(U32, node_id, 1, _)                                                                                              \
+    F(BYTES, controller_key, 2, _) /* public; pinned by the agent at first sight */                                    \
+    F(U32, heartbeat_ms, 3, _)                                                                                         \
+    F(LIST, end, 4, run_ref)       /* runs that should not be: end them */                                             \
+    F(STR, cluster_name, 5, _)
+REC_DECLARE(register_reply, REGISTER_REPLY_FIELDS)
+
+#define HEARTBEAT_REQUEST_FIELDS(F)                                                                                    \
+    F(STR, name, 1, _)                                                                                                 \
+    F(STR, boot_id, 2, _)                                                                                              \
+    F(I64, agent_start_unix, 3, _)                                                                                     \
+    F(U32, cpu_load_hundredths, 4, _)                                                                                  \
+    F(U64, free_mem_mb, 5, _)                                                                                          \
+    F(U64, runs_hash, 6, _)   /* same as last time: runs is left out */                                                \
+    F(LIST, runs, 7, run_ref)
+REC_DECLARE(heartbeat_request, HEARTBEAT_REQUEST_FIELDS)
+#define HEARTBEAT_REPLY_FIELDS(F)                                                                                      \
+    F(BOOL, register_again, 1, _)                                                                                      \
+    F(BOOL, send_runs, 2, _)                                                                                           \
+    F(LIST, end, 3, run_ref)
+REC_DECLARE(heartbeat_reply, HEARTBEAT_REPLY_FIELDS)
+
+/* A run is over on this node and nothing of it lives. Repeated until it is answered. */
+#define RUN_REPORT_FIELDS(F)                                                                                           \
+    F(STR, name, 1, _) /* of the node */                                                                               \
+    F(U32, job_id, 2, _)                                                                                               \
+    F(U32, start_no, 3, _)                                                                                             \
+    F(U32, wait_status, 4, _) /* of the batch script, as waitpid gives it; 0 on other nodes than the first */          \
+    F(BOOL, out_of_memory, 5, _)                                                                                       \
+    F(BOOL, never_started, 6, _) /* with text: why. The start is undone everywhere. */                                 \
+    F(STR, text, 7, _)                                                                                                 \
+    F(I64, start_ms, 8, _)                                                                                             \
+    F(I64, end_ms, 9, _)                                                                                               \
+    F(U64, max_rss_kb, 10, _)                                                                                          \
+    F(U64, user_cpu_us, 11, _)                                                                                         \
+    F(U64, sys_cpu_us, 12, _)                                                                                          \
+    F(BOOL, drain_node, 13, _) /* something could not be killed: text says what */
+REC_DECLARE(run_report, RUN_REPORT_FIELDS)
+
+/* ---- controller to agent; each call carries a credential: see wire/proof.h ---- */
+
+#define LAUNCH_REQUEST_FIELDS(F)                                                                                       \
+    F(U32, job_id, 1, _)                                                                                               \
+    F(U32, start_no, 2, _)                                                                                             \
+    F(SUB, spec, 3, job_spec)                                                                                          \
+    F(LIST, nodes, 4, job_node) /* all of the job's */                                                                 \
+    F(U32, node_index, 5, _)    /* which of them you are; 0 runs the script, others only hold the allocation */        \
+    F(BYTES, script, 6, _)      /* only for node_index 0 */                                                            \
+    F(BYTES, env, 7, _)                                                                                                \
+    F(U32, time_limit_min, 8, _)                                                                                       \
+    F(I64, start_unix, 9, _)                                                                                           \
+    F(STR, cluster_name, 10, _)                                                                                        \
+    F(STR, sluid, 11, _)                                                                                               \
+    F(STR, partition, 12, _)                                                                                           \
+    F(U32, kill_wait_secs, 13, _)                                                                                      \
+    F(U32, restarts, 14, _)                                                                                            \
+    F(STR, batch_host, 15, _)                                                                                          \
+    F(STR, node_name, 16, _)    /* of the node this is for: signed with the rest */
+REC_DECLARE(launch_request, LAUNCH_REQUEST_FIELDS)
+/* Answered when the run's state is on this node's disk and its step daemon lives (script not necessarily exec'ed). */
+#define LAUNCH_REPLY_FIELDS(F) F(U32, pid, 1, _)
+REC_DECLARE(launch_reply, LAUNCH_REPLY_FIELDS)
+
+#define SIGNAL_REQUEST_FIELDS(F)                                                                                       \
+    F(U32, job_id, 1, _)                                                                                               \
+    F(U32, start_no, 2, _)                                                                                             \
+    F(U32, signal, 3, _)                                                                                               \
+    F(BOOL, batch_only, 4, _)                                                                                          \
+    F(STR, node_name, 5, _)                                                                                            \
+    F(U32, uid, 6, _) /* the job's */
+REC_DECLARE(signal_request, SIGNAL_REQUEST_FIELDS)
+
+/* End a run: SIGCONT and SIGTERM to all of it, after kill_wait_secs SIGKILL; then a run_report. Repeatable. A run that
+ * the agent does not know is answered with E_NOT_FOUND, which means: nothing of it lives here. */
+#define TERMINATE_REQUEST_FIELDS(F)                                                                                    \
+    F(U32, job_id, 1, _)                                                                                               \
+    F(U32, start_no, 2, _)                                                                                             \
+    F(U32, kill_wait_secs, 3, _)                                                                                       \
+    F(STR, why, 4, _)          /* "CANCELLED", "DUE TO TIME LIMIT" …: for the line in the job's stderr */              \
+    F(STR, node_name, 5, _)                                                                                            \
+    F(U32, uid, 6, _)                                                                                                  \
+    F(I64, at_unix, 7, _)
+REC_DECLARE(terminate_request, TERMINATE_REQUEST_FIELDS)
+
+#endif
