@@ -55,7 +55,7 @@ struct cred_claims {
 /* 0, E_BAD_PROOF (signature, form, algorithm) or E_BAD_PROOF with "expired" text. */
 int cred_jwt_check(const char *token, const struct secret *key, int64_t now_unix, struct cred_claims *out,
                    struct err *e);
-/* The caller frees. Writes sun, sub, iat, exp and, where set, uid, admin, kid. */
+/* The caller frees. Writes sun, sub, iat, exp and, where set, nbf, uid, admin, kid. NULL when a name is not UTF-8. */
 char *cred_jwt_make(const struct cred_claims *claims, const struct secret *key);
 
 /* A key given in a configuration: the text itself, or the contents of the file it names. At least 16 bytes. */
