@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Prints proto/spur/v1/spur.proto from the tables that Spur itself speaks by: the rows of wire/methods.def and the
+ * records that they name. For other people's clients, for the descriptors of the reflection service, and for the test
+ * that no tag is ever renumbered. proto2, so that absent and zero are the same as in the records.
+ *
+ *     gen-proto > proto/spur/v1/spur.proto
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "wire/methods.h"
+
+#define MAX_MESSAGES 512
+
+struct messages {
+    const struct rec_desc *desc[MAX_MESSAGES];
+    size_t n;
+};
+
+/* job_spec is JobSpec. */
+static const char *camel(const char *name, struct str *out) {
+    str_clear(out);
+    bool starts = true;
+    for (const char *p = name; *p; p++) {
+        if (*p == '_') {
+            starts = true;
+            continue;
+        }
+        char c = *p;
+        if (starts && c >= 'a' && c <= 'z')
+            c = (char)(c - 'a' + 'A');
+        str_addc(out, c);
+        starts = false;
+    }
+    return str_text(out);
+}
+
+/* Depth first: a message stands behind those that it names. */
+static int collect(struct messages *m, const struct rec_desc *d) {
+    for (size_t i = 0; i < m->n; i++) {
+        if (m->desc[i] == d)
+            return 0;
+    }
+    for (size_t i = 0; i < d->n_fields; i++) {
+        if (d->field[i].sub && collect(m, d->field[i].sub()))
+            return -1;
+    }
+    if (m->n == MAX_MESSAGES)
+        return -1;
+    m->desc[m->n++] = d;
+    return 0;
+}
+
+static const char *scalar(uint32_t kind) {
+    switch (kind) {
+    case REC_U32:
+    case REC_U32S:
+        return "uint32";
+    case REC_U64:
+    case REC_U64S:
+        return "uint64";
+    case REC_I64:
+        return "sint64";
+    case REC_BOOL:
+        return "bool";
+    case REC_STR:
+    case REC_STRS:
+        return "string";
+    case REC_BYTES:
+        return "bytes";
+    default:
+        return NULL;
+    }
+}
+
+static void print_field(const struct rec_field *f, FILE *out) {
+    auto_str type = {0};
+    bool many = f->kind == REC_STRS || f->kind == REC_U32S || f->kind == REC_U64S || f->kind == REC_LIST;
+    bool packed = f->kind == REC_U32S || f->kind == REC_U64S;
+    const char *name = scalar(f->kind);
+    if (!name)
+        name = camel(f->sub()->name, &type);
+    fprintf(out, "  %s %s %s = %u%s;\n", many ? "repeated" : "optional", name, f->name, f->tag,
+            packed ? " [packed = true]" : "");
+}
+
+static void print_messages(const struct messages *m, FILE *out) {
+    auto_str name = {0};
+    for (size_t i = 0; i < m->n; i++) {
+        const struct rec_desc *d = m->desc[i];
+        fprintf(out, "\nmessage %s {\n", camel(d->name, &name));
+        for (size_t j = 0; j < d->n_fields; j++)
+            print_field(&d->field[j], out);
+        fprintf(out, "}\n");
+    }
+}
+
+static void print_services(FILE *out) {
+    auto_str request = {0}, reply = {0};
+    const char *service = NULL;
+    for (unsigned i = 0; i < WIRE_N_METHODS; i++) {
+        const struct wire_method_info *m = wire_method((enum wire_method)i);
+        if (!service || strcmp(service, m->service) != 0)
+            fprintf(out, "%s\nservice %s {\n", service ? "}\n" : "", m->service);
+        service = m->service;
+        fprintf(out, "  rpc %s(%s) returns (%s);\n", m->name, camel(m->request()->name, &request),
+                camel(m->reply()->name, &reply));
+    }
+    if (service)
+        fprintf(out, "}\n");
+}
+
+int main(void) {
+    struct messages m = {0};
+    for (unsigned i = 0; i < WIRE_N_METHODS; i++) {
+        const struct wire_method_info *method = wire_method((enum wire_method)i);
+        if (collect(&m, method->request()) || collect(&m, method->reply())) {
+            fprintf(stderr, "gen-proto: more than %d messages\n", MAX_MESSAGES);
+            return 1;
+        }
+    }
+    printf("// SPDX-License-Identifier: Apache-2.0\n"
+           "//\n"
+           "// What Spur's processes say to each other. Printed by tools/gen-proto from src/wire and src/core/model, which\n"
+           "// say what each field means; change them, not this file. Tags are append-only.\n"
+           "syntax = \"proto2\";\n\npackage spur.v1;\n");
+    print_messages(&m, stdout);
+    print_services(stdout);
+    return ferror(stdout) || fflush(stdout) ? 1 : 0;
+}
