@@ -40,6 +40,7 @@ struct cow_epochs {
     VEC(uint64_t) pins; /* ascending */
     VEC(struct waiting) waiting; /* ascending by retired, from `first` on */
     size_t first;
+    bool deferring;
 };
 
 struct cow_epochs *cow_epochs_new(void) {
@@ -56,6 +57,8 @@ static void release(struct waiting w) {
 }
 
 static void reap(struct cow_epochs *ep) {
+    if (ep->deferring)
+        return;
     while (ep->first < ep->waiting.n && (!ep->pins.n || ep->waiting.p[ep->first].retired <= ep->pins.p[0]))
         release(ep->waiting.p[ep->first++]);
     if (ep->first == ep->waiting.n) {
@@ -97,10 +100,23 @@ size_t cow_waiting(const struct cow_epochs *ep) {
 
 static void retire(struct cow_epochs *ep, void *p, bool is_record) {
     struct waiting w = {ep->now, p, is_record};
-    if (ep->pins.n)
+    if (ep->pins.n || ep->deferring)
         vec_push(&ep->waiting, w);
     else
         release(w);
+}
+
+void cow_defer_begin(struct cow_epochs *ep) {
+    ep->deferring = true;
+}
+
+void cow_defer_end(struct cow_epochs *ep) {
+    ep->deferring = false;
+    reap(ep);
+}
+
+void cow_retire_record(struct cow_epochs *ep, void *packed) {
+    retire(ep, packed, true);
 }
 
 static bool is_seen(const struct cow_epochs *ep, uint64_t born) {

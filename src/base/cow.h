@@ -37,6 +37,11 @@ struct cow_epochs *cow_epochs_new(void);
 void cow_epochs_free(struct cow_epochs *ep); /* no pin may be held, all tables are finished */
 uint64_t cow_pin(struct cow_epochs *ep);
 void cow_unpin(struct cow_epochs *ep, uint64_t pin);
+/* Between the two nothing that is replaced is freed, so that copies of a record may borrow from it. Not nested. */
+void cow_defer_begin(struct cow_epochs *ep);
+void cow_defer_end(struct cow_epochs *ep);
+/* Frees a packed record that views may still see, as soon as none can. */
+void cow_retire_record(struct cow_epochs *ep, void *packed);
 size_t cow_waiting(const struct cow_epochs *ep); /* things kept for pins only; for statistics */
 
 void cow_init(struct cow_table *t, struct cow_epochs *ep);

@@ -48,19 +48,26 @@ REC_DECLARE(node_overlay, NODE_OVERLAY_FIELDS)
     F(U32, launch_timeout_secs, 25, _) /* CONFIGURING is undone after */
 REC_DECLARE(rconf, RCONF_FIELDS)
 
+/* The first overlay that names the node; NULL: none. */
+const struct node_overlay *rconf_overlay(const struct rconf *r, const char *node_name);
+
 /* Which configuration file each member started with last. */
 #define MEMBER_FIELDS(F) F(U32, id, 1, _) F(BYTES, hash, 2, _)
 REC_DECLARE(member, MEMBER_FIELDS)
 
+/* Changes rarely; what grows with each command is in `counters`. Tags 3, 4, 6 and 8 are free for ever. */
 #define CLUSTER_FIELDS(F)                                                                                              \
     F(SUB, conf, 1, rconf)                                                                                             \
     F(LIST, members, 2, member)                                                                                        \
-    F(U32, next_job_id, 3, _)                                                                                          \
-    F(U32, next_node_id, 4, _)                                                                                         \
     F(BYTES, key_seed, 5, _) /* 32 bytes; the controllers' launch key where no jwt_key gives one */                    \
-    F(I64, now_ms, 6, _)     /* the latest time of any command: never goes back */                                     \
-    F(STRS, join_tokens, 7, _) /* hashes in hex of tokens that admit a node */                                         \
-    F(U64, next_token_no, 8, _)
+    F(STRS, join_tokens, 7, _) /* hashes in hex of tokens that admit a node */
 REC_DECLARE(cluster, CLUSTER_FIELDS)
+
+#define COUNTERS_FIELDS(F)                                                                                             \
+    F(U32, next_job_id, 1, _)                                                                                          \
+    F(U32, next_node_id, 2, _)                                                                                         \
+    F(I64, now_ms, 3, _)     /* the latest time of any command: never goes back */                                     \
+    F(U64, next_token_no, 4, _)
+REC_DECLARE(counters, COUNTERS_FIELDS)
 
 #endif

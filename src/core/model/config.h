@@ -59,7 +59,4 @@ void conf_show(const struct conf *c, const struct rconf *in_force, struct str *o
 void conf_sample(struct str *out);
 void conf_docs(struct str *out);
 
-/* Node overlay and partition of a node record, by the configuration in force. */
-const struct node_overlay *conf_overlay(const struct rconf *r, const char *node_name);
-
 #endif

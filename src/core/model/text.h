@@ -17,7 +17,8 @@
 
 /* ---- times ---- */
 
-/* A limit in minutes, seconds rounded up: "m", "m:s", "h:m:s", "d-h", "d-h:m", "d-h:m:s", INFINITE, UNLIMITED, -1. */
+/* A limit in minutes, seconds rounded up: "m", "m:s", "h:m:s", "d-h", "d-h:m", "d-h:m:s", INFINITE, UNLIMITED, -1. As
+ * with Slurm, 0 is TIME_LIMIT_NONE too. E_SYNTAX for anything else. */
 int time_limit_parse(const char *s, uint32_t *out_min);
 /* spur.conf takes these too: "1h40m", "2d12h", "30s". */
 int time_limit_parse_conf(const char *s, uint32_t *out_min);
@@ -32,6 +33,7 @@ struct text_clock {
     int64_t (*to_unix)(void *arg, int year, int month, int day, int hour, int minute, int second);
     void (*to_local)(void *arg, int64_t unix_secs, int out_ymdhms[6]);
     void *arg;
+    bool past; /* what is left open is filled in towards the past: sacct -S 08:00 is today's */
 };
 int moment_parse(const char *s, const struct text_clock *c, int64_t *out_unix, struct err *e);
 
@@ -41,12 +43,14 @@ int size_mb_parse(const char *s, uint64_t *out_mb); /* --mem: "500", "2G", "1T",
 void size_mb_print(uint64_t mb, struct str *out);   /* "500M", "2G": as scontrol and sacct print memory */
 int count_parse(const char *s, uint64_t max, uint64_t *out); /* "16", "4k" (x 1024), "1m" as Slurm's -n takes them */
 int node_range_parse(const char *s, uint32_t *out_min, uint32_t *out_max); /* -N: "2", "1-4", "2k" */
+int node_count_parse(const char *s, uint32_t *out_min, uint32_t *out_max, struct err *e); /* the same, with a reason */
 
 /* ---- node lists ---- */
 
 #define HOSTLIST_MAX 65536
-/* "n[001-003,7],x[1-2]y" to names, in the order given, at most HOSTLIST_MAX (E_SYNTAX beyond). Nested and repeated
- * brackets as Slurm's hostlist takes them. */
+/* "n[001-003,7],x[1-2]y" to names, in the order given, at most HOSTLIST_MAX (E_SYNTAX beyond). Several brackets in a
+ * name multiply, the last one runs fastest. An empty list is no mistake. The reason is "Invalid hostlist: …", for a bad
+ * range "_parse_single_range: Invalid range: `3-1'", which Slurm logs in front of that line. */
 int hostlist_expand(const char *s, struct arena *a, const char *const **out, uint32_t *out_n, struct err *e);
 /* Names to "n[001-003,7]": in the order given, neighbours merged, as Slurm prints. */
 void hostlist_compact(const char *const *names, uint32_t n, struct str *out);

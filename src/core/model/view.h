@@ -20,6 +20,7 @@ struct view {
     const struct cow_root *nodes; /* by node id */
     const struct cow_root *parts; /* by partition id */
     const struct cow_root *tokens;
+    struct counters counters;
     const struct cluster *cluster; /* never NULL; cluster->conf is NULL before the first configuration */
     uint64_t pin;                  /* the taker's */
 };

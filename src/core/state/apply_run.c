@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Commands of the planner, of timers and of agents: a job gets its nodes, runs, and ends.
+ */
+#include <signal.h>
+
+#include "base/mem.h"
+#include "core/state/inside.h"
+
+/* The last word on a start: what the planner saw may be gone. */
+static int check_start(const struct state *s, const struct job *j, const struct job_start *st) {
+    if (!j)
+        return E_JOB_ID;
+    if (j->state != JOB_PENDING || j->completing || st->start_no != j->start_no + 1)
+        return E_STALE;
+    if (j->hold)
+        return E_JOB_HELD;
+    if (!st->n_nodes)
+        return E_NODES_UNAVAIL;
+    for (uint32_t i = 0; i < st->n_nodes; i++) {
+        const struct job_node *want = &st->nodes[i];
+        const struct node *n = state_node(s, want->node_id);
+        if (!n || !node_takes_work(n) || !want->cpus)
+            return E_NODES_UNAVAIL;
+        if (want->cpus > n->cpus - MIN(n->cpus, n->alloc_cpus) ||
+            want->mem_mb > n->mem_mb - MIN(n->mem_mb, n->alloc_mem_mb))
+            return E_NODES_UNAVAIL;
+        for (uint32_t k = 0; k < i; k++)
+            if (st->nodes[k].node_id == want->node_id)
+                return E_NODES_UNAVAIL;
+    }
+    return 0;
+}
+
+static int start_one(struct apply *ap, const struct job_start *st) {
+    const struct job *old = state_job(ap->s, st->job_id);
+    int rc = check_start(ap->s, old, st);
+    if (rc)
+        return rc;
+    struct job j = *old;
+    struct job_node *nodes = arena_memdup(ap->arena, st->nodes, st->n_nodes * sizeof(*nodes));
+    uint32_t n_cpus = 0;
+    for (uint32_t i = 0; i < st->n_nodes; i++) {
+        nodes[i].is_done = false;
+        nodes[i].name = state_node(ap->s, nodes[i].node_id)->name;
+        n_cpus += nodes[i].cpus;
+    }
+    j.state = JOB_RUNNING;
+    j.configuring = true;
+    j.reason = REASON_NONE;
+    j.state_text = NULL;
+    j.start_no = st->start_no;
+    j.partition = st->partition;
+    j.nodes = nodes;
+    j.n_nodes = st->n_nodes;
+    j.n_cpus = n_cpus;
+    j.time_limit_min = st->time_limit_min;
+    j.start_ms = ap->now_ms;
+    j.end_ms = j.kill_ms = 0;
+    j.wait_status = 0;
+    j.retry_unix = 0;
+    state_put_job(ap->s, &j);
+    run_hold_nodes(ap, &j);
+    apply_event(ap, EV_JOB_STARTED, j.id, j.start_no, 0);
+    return 0;
+}
+
+int apply_start(struct apply *ap, const struct cmd_start *cmd) {
+    struct answer_item *items = apply_items(ap, cmd->n_starts);
+    for (uint32_t i = 0; i < cmd->n_starts; i++)
+        apply_item(&items[i], cmd->starts[i].job_id, start_one(ap, &cmd->starts[i]));
+    return 0;
+}
+
+/* The run that a command speaks of, or NULL: another start, or not holding nodes any more. */
+static const struct job *run_find(const struct apply *ap, uint32_t job_id, uint32_t start_no) {
+    const struct job *j = state_job(ap->s, job_id);
+    return j && j->start_no == start_no && job_holds_nodes(j) ? j : NULL;
+}
+
+int apply_running(struct apply *ap, const struct cmd_running *cmd) {
+    const struct job *old = run_find(ap, cmd->job_id, cmd->start_no);
+    if (!old || !old->configuring)
+        return apply_refuse(ap, E_STALE, "%s", err_sentence(E_STALE));
+    struct job j = *old;
+    j.configuring = false;
+    j.start_ms = ap->now_ms;
+    j.launch_failures = 0;
+    state_put_job(ap->s, &j);
+    apply_event(ap, EV_JOB_RUNNING, j.id, j.start_no, 0);
+    deps_resolve(ap, &j);
+    return 0;
+}
+
+/* Back to the queue with a pause that doubles; held when it failed too often. */
+static void undo(struct apply *ap, struct job *j, const char *text) {
+    const struct rconf *conf = ap->s->cluster->conf;
+    uint32_t most = conf && conf->max_launch_failures ? conf->max_launch_failures : 5;
+    uint32_t longest = conf && conf->max_launch_backoff_secs ? conf->max_launch_backoff_secs : 300;
+    uint32_t reason = REASON_CLEANING;
+    uint32_t shift = MIN(j->launch_failures, 16u);
+    j->launch_failures++;
+    j->retry_unix = ap->now_ms / 1000 + MIN((int64_t)1 << shift, (int64_t)longest);
+    j->state_text = text;
+    if (j->launch_failures >= most) {
+        j->hold = HOLD_ADMIN;
+        reason = REASON_LAUNCH_FAILED;
+    }
+    run_end(ap, j, JOB_PENDING, reason);
+}
+
+int apply_undo(struct apply *ap, const struct cmd_undo *cmd) {
+    const struct job *old = run_find(ap, cmd->job_id, cmd->start_no);
+    if (!old || !old->configuring)
+        return apply_refuse(ap, E_STALE, "%s", err_sentence(E_STALE));
+    struct job j = *old;
+    undo(ap, &j, cmd->text);
+    return 0;
+}
+
+int apply_timeout(struct apply *ap, const struct cmd_timeout *cmd) {
+    for (uint32_t i = 0; i < cmd->n_runs; i++) {
+        const struct job *old = run_find(ap, cmd->runs[i].job_id, cmd->runs[i].start_no);
+        if (!old || old->completing || old->configuring)
+            continue;
+        struct job j = *old;
+        j.kill_ms = ap->now_ms;
+        run_end(ap, &j, JOB_TIMEOUT, REASON_TIME_LIMIT);
+    }
+    return 0;
+}
+
+static void take_result(struct job *j, const struct cmd_node_done *cmd) {
+    j->wait_status = cmd->wait_status;
+    j->max_rss_kb = cmd->max_rss_kb;
+    j->user_cpu_us = cmd->user_cpu_us;
+    j->sys_cpu_us = cmd->sys_cpu_us;
+    j->end_ms = MAX(cmd->end_ms, j->start_ms);
+}
+
+/* How a run that nobody had asked to end has ended. */
+static uint32_t verdict(const struct cmd_node_done *cmd, uint32_t *out_reason) {
+    if (cmd->node_failed) {
+        *out_reason = REASON_NODE_DOWN;
+        return JOB_NODE_FAIL;
+    }
+    if (cmd->out_of_memory) {
+        *out_reason = REASON_OUT_OF_MEMORY;
+        return JOB_OUT_OF_MEMORY;
+    }
+    if (cmd->wait_status & 0x7f) {
+        *out_reason = REASON_RAISED_SIGNAL;
+        return JOB_FAILED;
+    }
+    *out_reason = cmd->wait_status ? REASON_NONZERO_EXIT : REASON_NONE;
+    return cmd->wait_status ? JOB_FAILED : JOB_COMPLETED;
+}
+
+/* What the end of a run on one node means for the whole run, before that node is counted as clean. */
+static void node_ended(struct apply *ap, struct job *j, const struct cmd_node_done *cmd) {
+    bool is_batch = j->nodes[0].node_id == cmd->node_id;
+    if (is_batch && !cmd->never_started)
+        take_result(j, cmd);
+    if (cmd->text)
+        j->state_text = cmd->text;
+    if (j->completing) {
+        /* A job that its memory limit killed while it was being ended is still told (cases.md 8). */
+        if (is_batch && cmd->out_of_memory && j->state == JOB_FAILED)
+            j->state = JOB_OUT_OF_MEMORY;
+        return;
+    }
+    if (cmd->never_started && j->configuring) {
+        undo(ap, j, cmd->text);
+        return;
+    }
+    uint32_t reason;
+    uint32_t state = verdict(cmd, &reason);
+    if (is_batch || state != JOB_COMPLETED)
+        run_end(ap, j, state, reason);
+}
+
+static void drain_node(struct apply *ap, uint32_t node_id, const char *text) {
+    const struct node *old = state_node(ap->s, node_id);
+    if (!old)
+        return;
+    struct drain *drains = arena_calloc(ap->arena, old->n_drains + 1, sizeof(*drains));
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < old->n_drains; i++)
+        if (!old->drains[i].owner || __builtin_strcmp(old->drains[i].owner, "agent") != 0)
+            drains[n++] = old->drains[i];
+    drains[n++] = (struct drain){
+        .owner = "agent", .text = text ? text : "Kill task failed", .since_unix = ap->now_ms / 1000, .machine = true};
+    struct node next = *old;
+    next.drains = drains;
+    next.n_drains = n;
+    state_put_node(ap->s, &next);
+    apply_event(ap, EV_NODE_CHANGED, 0, 0, node_id);
+}
+
+int apply_node_done(struct apply *ap, const struct cmd_node_done *cmd) {
+    const struct job *old = run_find(ap, cmd->job_id, cmd->start_no);
+    const struct job_node *jn = NULL;
+    for (uint32_t i = 0; old && i < old->n_nodes; i++)
+        if (old->nodes[i].node_id == cmd->node_id && !old->nodes[i].is_done)
+            jn = &old->nodes[i];
+    if (!jn) /* an earlier start, or said before: nothing to do, and the agent may forget it */
+        return 0;
+    struct job j = *old;
+    node_ended(ap, &j, cmd);
+    /* node_ended may have put the job already; its record and our copy are the same values. */
+    run_node_clean(ap, &j, cmd->node_id);
+    if (cmd->drain_node)
+        drain_node(ap, cmd->node_id, cmd->text);
+    return 0;
+}

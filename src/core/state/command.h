@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Commands: all that is ever put into the log. An entry is
+ *
+ *     u8 version | varint command | varint uid | zigzag now_ms | bytes token | bytes record
+ *
+ * (varints as in base/buf.h; docs/format/log-entry.md). Ids, times and random choices are in here, put there by the
+ * proposer, so that apply never has to ask the world.
+ */
+#ifndef SPUR_CORE_STATE_COMMAND_H
+#define SPUR_CORE_STATE_COMMAND_H
+
+#include "base/arena.h"
+#include "base/rec.h"
+#include "core/model/cluster.h"
+#include "core/model/job.h"
+#include "core/model/node.h"
+
+#define COMMAND_VERSION 1
+#define COMMAND_TOKEN_SIZE 16
+
+enum command {
+#define COMMAND(name, number, record, fn, doc) CMD_##name = number,
+#include "core/state/command.def"
+#undef COMMAND
+};
+
+#define CMD_CLUSTER_INIT_FIELDS(F)                                                                                     \
+    F(BYTES, key_seed, 1, _)                                                                                           \
+    F(STRS, join_tokens, 2, _) /* hashes in hex */
+REC_DECLARE(cmd_cluster_init, CMD_CLUSTER_INIT_FIELDS)
+
+#define CMD_CONFIG_SET_FIELDS(F)                                                                                       \
+    F(SUB, conf, 1, rconf)                                                                                             \
+    F(U32, member_id, 2, _) /* whose file it is */
+REC_DECLARE(cmd_config_set, CMD_CONFIG_SET_FIELDS)
+
+#define CMD_SUBMIT_FIELDS(F)                                                                                           \
+    F(U32, job_id, 1, _)                                                                                               \
+    F(STR, sluid, 2, _)                                                                                                \
+    F(SUB, spec, 3, job_spec) /* complete: admit has filled in what was left out */
+REC_DECLARE(cmd_submit, CMD_SUBMIT_FIELDS)
+
+#define CMD_HOLD_FIELDS(F)                                                                                             \
+    F(U32S, job_ids, 1, _)                                                                                             \
+    F(U32, hold, 2, _)         /* enum hold; HOLD_NONE releases */                                                     \
+    F(BOOL, as_admin, 3, _)    /* may release what an administrator holds */
+REC_DECLARE(cmd_hold, CMD_HOLD_FIELDS)
+
+#define CMD_CANCEL_FIELDS(F) F(U32S, job_ids, 1, _)
+REC_DECLARE(cmd_cancel, CMD_CANCEL_FIELDS)
+
+#define JOB_START_FIELDS(F)                                                                                            \
+    F(U32, job_id, 1, _)                                                                                               \
+    F(U32, start_no, 2, _) /* the one that this start shall be */                                                      \
+    F(STR, partition, 3, _)                                                                                            \
+    F(LIST, nodes, 4, job_node)                                                                                        \
+    F(U32, time_limit_min, 5, _)
+REC_DECLARE(job_start, JOB_START_FIELDS)
+#define CMD_START_FIELDS(F) F(LIST, starts, 1, job_start)
+REC_DECLARE(cmd_start, CMD_START_FIELDS)
+
+#define CMD_RUNNING_FIELDS(F) F(U32, job_id, 1, _) F(U32, start_no, 2, _)
+REC_DECLARE(cmd_running, CMD_RUNNING_FIELDS)
+
+#define CMD_UNDO_FIELDS(F)                                                                                             \
+    F(U32, job_id, 1, _)                                                                                               \
+    F(U32, start_no, 2, _)                                                                                             \
+    F(STR, text, 3, _)
+REC_DECLARE(cmd_undo, CMD_UNDO_FIELDS)
+
+#define CMD_NODE_DONE_FIELDS(F)                                                                                        \
+    F(U32, job_id, 1, _)                                                                                               \
+    F(U32, start_no, 2, _)                                                                                             \
+    F(U32, node_id, 3, _)                                                                                              \
+    F(U32, wait_status, 4, _)                                                                                          \
+    F(BOOL, out_of_memory, 5, _)                                                                                       \
+    F(BOOL, never_started, 6, _)                                                                                       \
+    F(BOOL, node_failed, 7, _) /* the node went down, rebooted, or has lost the run */                                 \
+    F(STR, text, 8, _)                                                                                                 \
+    F(I64, end_ms, 9, _)                                                                                               \
+    F(U64, max_rss_kb, 10, _)                                                                                          \
+    F(U64, user_cpu_us, 11, _)                                                                                         \
+    F(U64, sys_cpu_us, 12, _)                                                                                          \
+    F(BOOL, drain_node, 13, _)
+REC_DECLARE(cmd_node_done, CMD_NODE_DONE_FIELDS)
+
+#define RUN_ID_FIELDS(F) F(U32, job_id, 1, _) F(U32, start_no, 2, _)
+REC_DECLARE(run_id, RUN_ID_FIELDS)
+#define CMD_TIMEOUT_FIELDS(F) F(LIST, runs, 1, run_id)
+REC_DECLARE(cmd_timeout, CMD_TIMEOUT_FIELDS)
+
+#define CMD_PURGE_FIELDS(F) F(U32S, job_ids, 1, _)
+REC_DECLARE(cmd_purge, CMD_PURGE_FIELDS)
+
+#define CMD_NODE_REGISTER_FIELDS(F) F(SUB, node, 1, node) /* as the agent says it */
+REC_DECLARE(cmd_node_register, CMD_NODE_REGISTER_FIELDS)
+
+#define CMD_NODE_STATE_FIELDS(F)                                                                                       \
+    F(U32, node_id, 1, _)                                                                                              \
+    F(BOOL, not_responding, 2, _)                                                                                      \
+    F(BOOL, down, 3, _)                                                                                                \
+    F(STR, reason, 4, _)
+REC_DECLARE(cmd_node_state, CMD_NODE_STATE_FIELDS)
+
+/* What a command answers, beside its code. */
+#define ANSWER_ITEM_FIELDS(F)                                                                                          \
+    F(U32, job_id, 1, _)                                                                                               \
+    F(U32, error, 2, _) /* row of err.def; 0: done */                                                                  \
+    F(STR, text, 3, _)
+REC_DECLARE(answer_item, ANSWER_ITEM_FIELDS)
+#define ANSWER_FIELDS(F)                                                                                               \
+    F(U32, job_id, 1, _)                                                                                               \
+    F(STR, sluid, 2, _)                                                                                                \
+    F(LIST, items, 3, answer_item) /* for commands that name several jobs: one each, in order */                       \
+    F(U32, node_id, 4, _)
+REC_DECLARE(answer, ANSWER_FIELDS)
+
+struct command_head {
+    enum command command;
+    uint32_t uid; /* who asked; the scope of the token */
+    int64_t now_ms;
+    const uint8_t *token; /* COMMAND_TOKEN_SIZE bytes, or NULL: not a client's */
+};
+
+void command_encode(const struct command_head *h, const void *record, struct buf *out);
+/* E_CORRUPT; E_VERSION for a version or command that this program does not know. *out_record is in the arena. */
+int command_decode(const void *p, size_t n, struct arena *a, struct command_head *out, void **out_record,
+                   struct err *e);
+const char *command_name(enum command c);
+const struct rec_desc *command_record(enum command c); /* NULL: no such command */
+
+#endif
