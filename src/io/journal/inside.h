@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the files of the journal share. Nobody else includes this: it brings in raft.h.
+ *
+ * Three lifetimes. A `struct journal` lives from open to close. An `instance` is one run of libraft on the directory:
+ * where the disk fails it is thrown away and another is made from what the disk says. An `outbox` outlives the journal
+ * by the posts that are still on their way to the owner's loop.
+ *
+ *     owner's thread      journal_propose ──► inbox ─┐                    outbox ──► on_entry, on_refused, …
+ *     ───────────────────────────────────────────────┼──────────────────────▲───────────────────────────────
+ *     journal's thread                               └─► turn ─► libraft ─► fsm
+ */
+#ifndef SPUR_IO_JOURNAL_INSIDE_H
+#define SPUR_IO_JOURNAL_INSIDE_H
+
+#include <pthread.h>
+#include <raft.h>
+#include <raft/uv.h>
+
+#include "base/mem.h"
+#include "base/vec.h"
+#include "io/journal/journal.h"
+#include "io/loop/loop.h"
+
+#define SEGMENT_BYTES (8u << 20)                /* of one file of the log, allocated ahead */
+#define ENTRY_BYTES_MAX (SEGMENT_BYTES / 2)     /* of one proposal */
+#define CAPACITY_KIB_MIN (SEGMENT_BYTES / 2048) /* allocated room below which libraft takes no more proposals */
+#define DISK_RETRY_MS 250                       /* how often libraft tries again to allocate a file */
+#define OWNER_FILE "journal"                    /* says whose directory this is; written once bootstrapping is done */
+#define LOCK_FILE "lock"
+#define RESERVE_FILE "reserve"
+
+struct instance;
+
+/* ---- frame.c: what surrounds the owner's bytes ------------------------------------------------------------------ */
+
+/* Behind each entry: zeros to a multiple of 8 (libraft wants that), then 16 bytes. */
+#define FRAME_VERSION 1
+#define FRAME_TAIL 16
+struct frame {
+    uint64_t index, term;
+    uint16_t behind; /* how many entries up to this one were not yet durable when it was made; 0: not known */
+};
+void frame_close(struct buf *entry, const struct frame *f);
+/* The owner's bytes are the first *out_n of `p`. False: not a frame. */
+bool frame_open(const void *p, size_t n, struct frame *out, size_t *out_n);
+
+/* What libraft keeps as the content of a snapshot: the owner's manifest and which moment it is of. */
+struct blob {
+    uint64_t raft_index;  /* libraft's */
+    uint64_t owner_index; /* that of the last on_entry before it */
+    const void *manifest; /* borrowed */
+    size_t n;
+};
+void blob_write(struct buf *out, const struct blob *b);
+bool blob_read(const void *p, size_t n, struct blob *out);
+
+uint32_t crc_add(uint32_t crc, const void *p, size_t n); /* libraft's CRC-32: 0x04c11db7, high bit first, from 0 */
+
+/* ---- outbox.c: to the owner ------------------------------------------------------------------------------------- */
+
+enum out_kind { OUT_ENTRY, OUT_REFUSED, OUT_LEADER, OUT_SNAPSHOT, OUT_RESTORE, OUT_NOTICE };
+struct outbox;
+struct outbox *outbox_new(struct loop *owner_loop, const struct journal_owner *owner);
+/* Journal's thread: add to the batch of this turn; outbox_flush hands it over with one post. */
+void out_entry(struct outbox *o, uint64_t index, uint64_t term, const void *p, size_t n, void *tag);
+void out_refused(struct outbox *o, void *tag, int code, const char *why);
+void out_leader(struct outbox *o, bool is_leader, uint64_t term);
+void out_snapshot(struct outbox *o, uint64_t index);
+void out_restore(struct outbox *o, uint64_t index, const void *manifest, size_t n);
+void out_notice(struct outbox *o, bool is_problem, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+void outbox_flush(struct outbox *o);
+/* Owner's thread. */
+void outbox_deliver(struct outbox *o); /* calls back for all that was flushed */
+int outbox_restore_error(struct outbox *o, struct err *e); /* what on_restore returned, if it failed */
+void outbox_opened(struct outbox *o);  /* from now on a failed on_restore ends the process */
+void outbox_close(struct outbox *o);   /* nothing is delivered any more; the journal's share of it is given up */
+
+/* ---- check.c, segment.c: the directory, before libraft touches it ------------------------------------------------ */
+
+struct segment_facts {
+    uint64_t first, entries; /* first: given */
+    size_t bytes;            /* of the file */
+    uint64_t term_max;
+    size_t valid_bytes; /* up to the end of the last whole batch; 0: none */
+    bool blank;         /* nothing was ever written to it */
+    bool torn;          /* more than zeros behind valid_bytes */
+    bool lost;          /* torn, and what is torn was durable: damage */
+    bool wrong_index;   /* an entry says another index than its place: something before it is missing */
+};
+int segment_read(const char *dir, const char *name, uint64_t first, bool alone, struct segment_facts *out,
+                 struct err *e);
+
+struct check_fix { /* a repair: cut the file to `bytes`, or remove it */
+    char name[64];
+    bool remove;
+    size_t bytes;
+};
+struct check {
+    bool fresh;            /* to be bootstrapped */
+    uint64_t snapshot_index, snapshot_term; /* newest snapshot; 0: none */
+    uint64_t first, last;  /* of the log; last 0: none */
+    bool torn;             /* a torn tail is among the fixes */
+    VEC(struct check_fix) fixes;
+};
+/* Reads everything, changes nothing. E_CORRUPT names the file. */
+int check_dir(const char *dir, uint64_t id, bool alone, struct check *out, struct err *e);
+int check_repair(const char *dir, const struct check *c, struct err *e);
+void check_fini(struct check *c);
+int check_mark_owner(const char *dir, uint64_t id, struct err *e); /* OWNER_FILE: bootstrapping is done */
+int dir_lock(const char *dir, int *out_fd, struct err *e);
+int dir_sync(const char *dir, struct err *e);
+
+/* ---- the journal -------------------------------------------------------------------------------------------------- */
+
+struct proposal {
+    struct buf entry;
+    void *tag;
+};
+
+struct snapshot_answer { /* of the owner, or its wish for a snapshot */
+    bool now, failed;
+    uint64_t index;
+    struct buf manifest;
+};
+
+struct trouble { /* trouble.c: the disk refuses */
+    int code;    /* 0: none known */
+    char text[ERR_TEXT_MAX];
+    bool probing;
+    uv_work_t work;
+    int probe_errno;
+    const char *probe_step;
+    uint64_t held_since_ms; /* proposals wait for room since; 0: none do */
+    uint64_t probed_ms;     /* end of the last probe */
+    struct loop_timer *reopen;
+    unsigned reopen_ms;
+    bool reserve_there, reserving;
+    uint64_t reserved_ms; /* end of the last attempt */
+    uv_work_t reserve_work;
+};
+
+struct snapshots { /* snapshot.c */
+    bool pinned;          /* on_snapshot was (or is being) called and not answered */
+    uint64_t owner_index; /* of the pin */
+    uint64_t raft_index, raft_term;
+    bool wanted; /* journal_snapshot_now */
+    struct loop_timer *again;
+    uint64_t disk_index, disk_term; /* newest on disk */
+};
+
+#define LATENCIES 4096
+struct counts { /* stats.c */
+    pthread_mutex_t lock;
+    struct journal_stats s;
+    uint32_t latency_us[LATENCIES];
+    uint64_t n_latency;
+};
+
+struct journal {
+    /* configuration; never changes */
+    char *dir, *listen;
+    uint64_t id;
+    struct journal_peer peers[JOURNAL_PEERS_MAX];
+    size_t n_peers;
+    uint32_t snapshot_entries, keep_entries;
+    uint64_t max_batch_bytes;
+    int lock_fd;
+
+    struct outbox *out;
+    pthread_t thread;
+    struct loop *loop; /* the journal's own */
+
+    pthread_mutex_t in_lock; /* guards the inbox */
+    VEC(struct proposal) in;
+    VEC(struct snapshot_answer) answers;
+    size_t in_max; /* longest it was */
+
+    pthread_mutex_t open_lock; /* hand-over of what came of opening */
+    pthread_cond_t open_done;
+    bool open_is_done;
+    int open_code;
+    struct err open_err;
+
+    /* the journal's thread */
+    struct loop_late late;
+    VEC(struct proposal) waiting;
+    size_t waiting_at; /* those before it are gone */
+    struct instance *inst;
+    uint64_t delivered;                  /* index of the last entry (of any kind) that was handed over */
+    uint64_t owner_index, owner_term;    /* of the last one that on_entry saw */
+    bool told_leader;
+    bool stopping, stopped;
+    struct loop_timer *stop_limit;
+    struct trouble trouble;
+    struct snapshots snap;
+    struct counts counts;
+};
+
+static inline bool journal_alone(const struct journal *j) {
+    return j->n_peers <= 1;
+}
+
+/* turn.c: once in each turn of the loop in which something happened. */
+void turn_soon(struct journal *j);
+void turn_init(struct journal *j);
+void turn_stop(struct journal *j);
+void turn_wake(void *journal); /* posted by the owner's thread */
+
+/* submit.c */
+void submit_waiting(struct journal *j);
+void submit_refuse_waiting(struct journal *j, int code, const char *why);
+
+/* stats.c */
+void stats_init(struct journal *j);
+void stats_fini(struct journal *j);
+void stats_turn(struct journal *j);
+void stats_written(struct journal *j, uint64_t us);
+
+/* ---- one run of libraft -------------------------------------------------------------------------------------------- */
+
+struct held_append { /* guard.c: an append that libraft's disk side has, or that was swallowed */
+    struct raft_io_append mine;
+    struct raft_io_append *req;
+    raft_io_append_cb cb;
+    struct instance *inst;
+    struct held_append *prev, *next;
+    size_t bytes;
+    bool on_disk_side;
+};
+
+struct held_put { /* guard.c, snapshot.c: libraft wants a snapshot stored */
+    struct raft_io_snapshot_put mine;
+    struct raft_io_snapshot_put *req;
+    raft_io_snapshot_put_cb cb;
+    const struct raft_snapshot *wanted;
+    struct raft_snapshot made; /* what is stored in its place, once there is a manifest */
+    struct raft_buffer made_buf;
+    struct buf blob;
+    unsigned trailing;
+    bool open;    /* libraft waits for `cb` */
+    bool take;    /* one of our own making, not one that the leader sent */
+    bool storing; /* given to the disk side */
+};
+
+struct own { /* submit.c: a proposal that libraft has */
+    struct raft_apply req;
+    struct instance *inst;
+    struct own *prev, *next; /* in the order of their indexes, until matched */
+    uint64_t index, term;
+    void *tag;
+    bool matched; /* handed over, or known to have lost its place */
+};
+
+struct instance {
+    struct raft raft; /* first */
+    struct journal *j;
+    struct raft_io io;
+    struct raft_io real; /* libraft's own functions */
+    struct raft_fsm fsm;
+    struct raft_uv_transport net;
+    int (*net_connect)(struct raft_uv_transport *t, struct raft_uv_connect *req, raft_id id, const char *address,
+                       raft_uv_connect_cb cb);
+    bool net_is_tcp;
+    struct raft_tracer tracer;
+    raft_io_tick_cb tick;
+    raft_io_recv_cb recv;
+
+    bool started, broken, closing;
+    int broken_code;
+    char broken_text[ERR_TEXT_MAX];
+
+    struct held_append *appends;
+    uint64_t unstored_bytes;
+    bool writing;
+    uint64_t write_began_ns;
+    struct held_put put;
+
+    struct own *own_first, *own_last;
+
+    uint64_t lead_term; /* of the leadership that is being told; 0: none */
+    bool ready;         /* the barrier of that term is committed */
+    struct raft_barrier barrier;
+    bool barrier_open;
+    uint64_t barrier_term, barrier_ms;
+};
+
+/* instance.c. Opening reads the disk, and calls the fsm. Closing ends with instance_closed of turn.c. */
+int instance_open(struct journal *j, bool first, struct err *e);
+void instance_close(struct instance *in);
+void instance_break(struct instance *in, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+void turn_instance_closed(struct journal *j, int code, const char *why);
+
+void guard_init(struct instance *in);   /* puts ours before libraft's disk and network functions */
+void guard_closed(struct instance *in); /* after raft_close: answers what was swallowed */
+void trace_init(struct instance *in);   /* hears of writes that end or fail */
+void fsm_init(struct instance *in);
+int net_init(struct instance *in, struct err *e);
+void net_fini(struct instance *in);
+int net_can_listen(struct journal *j, struct err *e);
+
+/* submit.c */
+void own_forget_all(struct instance *in);
+void *own_match(struct instance *in, uint64_t index, uint64_t term); /* the tag, or NULL */
+
+/* snapshot.c */
+int snapshot_begin(struct instance *in);                       /* libraft is at a moment that it wants kept */
+void snapshot_hold(struct instance *in, bool take);            /* in->put was filled */
+void snapshot_stored(struct instance *in, int status);         /* the disk side is done with in->put */
+void snapshot_instance_gone(struct journal *j);
+void snapshot_answer(struct journal *j, const struct snapshot_answer *a);
+void snapshot_tick(struct instance *in);
+
+/* trouble.c */
+void trouble_init(struct journal *j);
+void trouble_no_room(struct journal *j);                       /* libraft has no allocated room */
+void trouble_set(struct journal *j, int code, const char *text);
+void trouble_clear(struct journal *j);
+void trouble_tick(struct journal *j);
+void trouble_reopen_later(struct journal *j);
+bool trouble_idle(struct journal *j); /* no work of it is under way */
+void trouble_free_reserve(struct journal *j);
+
+#endif

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One run of libraft on the directory: made, started, broken, closed.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "io/journal/inside.h"
+
+/* Many: 150 to 300 ms without a word from the leader begin an election. Alone there are none; the tick only looks. */
+#define ELECTION_MS 150
+#define HEARTBEAT_MS 30
+#define ALONE_ELECTION_MS 1000
+#define ALONE_TICK_MS 100
+#define INSTALL_MS 5000
+#define INFLIGHT_ENTRIES 512
+
+/* ---- memory: out of it ends the process in one place, so that libraft need not cope ---- */
+
+static void *heap_malloc(void *data, size_t n) {
+    return xmalloc(n);
+}
+static void heap_free(void *data, void *p) {
+    free(p);
+}
+static void *heap_calloc(void *data, size_t count, size_t size) {
+    return xcalloc(count, size);
+}
+static void *heap_realloc(void *data, void *p, size_t n) {
+    return xrealloc(p, n);
+}
+static void *heap_aligned_alloc(void *data, size_t alignment, size_t n) {
+    void *p = NULL;
+    must(posix_memalign(&p, alignment, n) == 0);
+    return p;
+}
+static void heap_aligned_free(void *data, size_t alignment, void *p) {
+    free(p);
+}
+
+static void heap_set(void) {
+    static struct raft_heap heap = {
+        .malloc = heap_malloc,
+        .free = heap_free,
+        .calloc = heap_calloc,
+        .realloc = heap_realloc,
+        .aligned_alloc = heap_aligned_alloc,
+        .aligned_free = heap_aligned_free,
+    };
+    raft_heap_set(&heap);
+}
+
+/* ---- making one ---- */
+
+static const char *own_address(const struct journal *j) {
+    for (size_t i = 0; i < j->n_peers; i++)
+        if (j->peers[i].id == j->id)
+            return j->peers[i].address;
+    return "alone";
+}
+
+static int raft_err(struct err *e, const struct journal *j, int rv, const char *what, const char *text) {
+    int code = rv == RAFT_CORRUPT || rv == RAFT_MALFORMED ? E_CORRUPT : rv == RAFT_NOSPACE ? E_FULL : E_SYS;
+    return err_set(e, code, "%s: %s: %s%s%s", j->dir, what, raft_strerror(rv), text && *text ? ": " : "",
+                   text ? text : "");
+}
+
+static int bootstrap(struct instance *in, struct err *e) {
+    struct journal *j = in->j;
+    struct raft_configuration c;
+    raft_configuration_init(&c);
+    int rv = 0;
+    if (journal_alone(j))
+        rv = raft_configuration_add(&c, j->id, own_address(j), RAFT_VOTER);
+    for (size_t i = 0; i < j->n_peers && !journal_alone(j) && rv == 0; i++)
+        rv = raft_configuration_add(&c, j->peers[i].id, j->peers[i].address, RAFT_VOTER);
+    if (rv == 0)
+        rv = raft_bootstrap(&in->raft, &c);
+    raft_configuration_close(&c);
+    if (rv != 0)
+        return raft_err(e, j, rv, "the first files can't be written", in->io.errmsg);
+    return check_mark_owner(j->dir, j->id, e);
+}
+
+/* Members are fixed on the first day. Another list in the configuration would make two clusters of one. */
+static int check_members(struct instance *in, struct err *e) {
+    const struct raft_configuration *c = &in->raft.configuration;
+    struct journal *j = in->j;
+    size_t want = journal_alone(j) ? 1 : j->n_peers, same = 0;
+    for (unsigned i = 0; i < c->n; i++) {
+        bool known = journal_alone(j) && c->servers[i].id == j->id;
+        for (size_t k = 0; k < j->n_peers; k++)
+            known |= j->peers[k].id == c->servers[i].id;
+        same += known;
+    }
+    if (same == want && c->n == want)
+        return 0;
+    return err_set(e, E_CONFIG, "%s: was made for %u members, the configuration names %zu of which %zu are the same",
+                   j->dir, c->n, want, same);
+}
+
+static void configure(struct instance *in) {
+    struct journal *j = in->j;
+    bool alone = journal_alone(j);
+    raft_set_heartbeat_timeout(&in->raft, alone ? ALONE_TICK_MS : HEARTBEAT_MS);
+    raft_set_election_timeout(&in->raft, alone ? ALONE_ELECTION_MS : ELECTION_MS);
+    raft_set_install_snapshot_timeout(&in->raft, INSTALL_MS);
+    raft_set_max_inflight_entries(&in->raft, INFLIGHT_ENTRIES);
+    raft_set_pre_vote(&in->raft, true);
+    raft_set_snapshot_threshold(&in->raft, j->snapshot_entries);
+    raft_set_snapshot_trailing(&in->raft, j->keep_entries);
+    raft_set_capacity_threshold(&in->raft, CAPACITY_KIB_MIN);
+    raft_uv_set_segment_size(&in->io, SEGMENT_BYTES);
+    raft_uv_set_disk_retry(&in->io, DISK_RETRY_MS);
+    raft_uv_set_connect_retry_delay(&in->io, 100);
+    raft_uv_set_auto_recovery(&in->io, false); /* check_dir has looked; nothing is to be renamed away */
+}
+
+static int start(struct instance *in, bool fresh, struct err *e) {
+    struct journal *j = in->j;
+    trace_init(in);
+    configure(in);
+    int rc = 0;
+    if (fresh && (rc = bootstrap(in, e)) != 0)
+        return rc;
+    guard_init(in);
+    int rv = raft_start(&in->raft);
+    if (rv != 0)
+        return raft_err(e, j, rv, "the log can't be read", in->io.errmsg);
+    in->started = true;
+    if (in->broken)
+        return err_set(e, in->broken_code, "%s: %s", j->dir, in->broken_text);
+    if (journal_alone(j) && raft_last_index(&in->raft) < j->delivered)
+        return err_set(e, E_CORRUPT, "%s: the log ends at entry %llu, but entry %llu was committed", j->dir,
+                       raft_last_index(&in->raft), (unsigned long long)j->delivered);
+    return check_members(in, e);
+}
+
+static int make(struct journal *j, bool fresh, struct err *e) {
+    struct instance *in = xnew(struct instance);
+    in->j = j;
+    fsm_init(in);
+    int rc = net_init(in, e);
+    if (rc != 0) {
+        free(in);
+        return rc;
+    }
+    int rv = raft_uv_init(&in->io, loop_uv(j->loop), j->dir, &in->net);
+    if (rv == 0 && (rv = raft_init(&in->raft, &in->io, &in->fsm, j->id, own_address(j))) != 0)
+        raft_uv_close(&in->io);
+    if (rv != 0) {
+        rc = raft_err(e, j, rv, "the directory can't be used", in->io.errmsg);
+        net_fini(in);
+        free(in);
+        return rc;
+    }
+    j->inst = in;
+    rc = start(in, fresh, e);
+    if (rc != 0)
+        instance_break(in, rc, "%s", e ? e->text : err_sentence(rc));
+    return rc;
+}
+
+/* On failure j->inst may be there: broken, and to be closed like any other. */
+int instance_open(struct journal *j, bool first, struct err *e) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, heap_set);
+    struct check c;
+    int rc = check_dir(j->dir, j->id, journal_alone(j), &c, e);
+    if (rc != 0)
+        return rc;
+    j->snap.disk_index = c.snapshot_index;
+    j->snap.disk_term = c.snapshot_term;
+    if (c.fresh && !first)
+        rc = err_set(e, E_CORRUPT, "%s: the log is gone", j->dir);
+    if (rc == 0 && (rc = net_can_listen(j, e)) == 0 && (rc = check_repair(j->dir, &c, e)) == 0)
+        rc = make(j, c.fresh, e);
+    if (rc == 0 && c.torn)
+        out_notice(j->out, false, "%s: the last write before a crash was not complete and is left out", j->dir);
+    check_fini(&c);
+    return rc;
+}
+
+/* ---- unmaking it ---- */
+
+void instance_break(struct instance *in, int code, const char *fmt, ...) {
+    if (in->broken || in->closing)
+        return;
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(in->broken_text, sizeof(in->broken_text), fmt, ap);
+    va_end(ap);
+    in->broken = true;
+    in->broken_code = code ? code : strstr(in->broken_text, "no space left") ? E_FULL : E_SYS;
+    in->ready = false;
+    turn_soon(in->j);
+}
+
+static void on_closed(struct raft *r) {
+    struct instance *in = (struct instance *)r;
+    struct journal *j = in->j;
+    own_forget_all(in);
+    buf_fini(&in->put.blob);
+    raft_uv_close(&in->io);
+    net_fini(in);
+    j->inst = NULL;
+    snapshot_instance_gone(j);
+    int code = in->broken_code;
+    char text[ERR_TEXT_MAX];
+    snprintf(text, sizeof(text), "%s", in->broken_text);
+    bool broken = in->broken;
+    free(in);
+    turn_instance_closed(j, broken ? code : 0, text);
+}
+
+/* Only while no write is in flight: one that fails in a closing instance would start a timer that is closed already. */
+void instance_close(struct instance *in) {
+    must(!in->closing && !in->writing);
+    in->closing = true;
+    in->ready = false;
+    raft_close(&in->raft, on_closed);
+    guard_closed(in);
+}
