@@ -23,6 +23,7 @@ struct loop;
 struct blob_store;
 
 #define BLOB_HASH_SIZE 32
+#define BLOB_MAX_SIZE (256u << 20) /* of one blob; callers have bounds of their own below it */
 
 struct blob_hash {
     uint8_t b[BLOB_HASH_SIZE]; /* BLAKE2b-256 of the bytes (libsodium's crypto_generichash) */
@@ -31,9 +32,21 @@ struct blob_hash {
 void blob_hash_of(const void *p, size_t n, struct blob_hash *out);
 
 int blob_open(struct loop *l, const char *dir, struct blob_store **out, struct err *e); /* makes dir when missing */
-void blob_close(struct blob_store *s); /* waits for the thread; open puts end with E_STOPPING */
+/* Waits for the thread; open puts, gets and collections end here, with E_STOPPING. Not from one of their functions. */
+void blob_close(struct blob_store *s);
 
-/* Takes the bytes. `done` (code 0, or E_FULL / E_SYS with its text) may be called before this returns when the blob is
+/* As blob_open, with other sizes and times than the defaults: for tests of what takes long otherwise. */
+struct blob_tuning {
+    uint64_t pack_bytes;       /* a pack of this size is finished and a new one begun */
+    uint64_t grace_ms;         /* BLOB_GRACE_MS */
+    uint64_t piece_bytes;      /* a collection copies about so much at once */
+    uint64_t collect_pause_ms; /* and waits so long then */
+};
+struct blob_tuning blob_tuning_default(void);
+int blob_open_tuned(struct loop *l, const char *dir, const struct blob_tuning *t, struct blob_store **out,
+                    struct err *e);
+
+/* Takes the bytes. `done` (code 0, or E_TOO_BIG, E_FULL / E_SYS with its text) may be called before this returns when the blob is
  * already durable here. A blob put is safe from collection for `BLOB_GRACE_MS` or until a collection that it is named
  * to. */
 #define BLOB_GRACE_MS 60000
@@ -41,7 +54,7 @@ typedef void (*blob_done_fn)(void *arg, int code, const struct err *why, const s
 void blob_put(struct blob_store *s, struct buf bytes, blob_done_fn done, void *arg);
 
 bool blob_has(const struct blob_store *s, const struct blob_hash *h);
-/* Reads on the store's thread. E_NOT_FOUND, E_CORRUPT. The bytes are borrowed for the call. */
+/* Reads on the store's thread, and never calls before it returns. E_NOT_FOUND, E_CORRUPT, E_STOPPING. The bytes are borrowed for the call. */
 typedef void (*blob_read_fn)(void *arg, int code, const struct err *why, const void *p, size_t n);
 void blob_get(struct blob_store *s, const struct blob_hash *h, blob_read_fn done, void *arg);
 

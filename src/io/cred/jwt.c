@@ -86,7 +86,7 @@ static int read_uid(jwt_t *t, int64_t *out, struct err *e) {
     return 0;
 }
 
-/* The claim's text, NULL when it is not there. A claim of another type, or longer than `max` with its NUL, is refused. */
+/* The claim's text, NULL when it is not there. One of another type, or of `max` bytes or more, is refused. */
 static int read_text(jwt_t *t, const char *name, size_t max, const char **out, struct err *e) {
     autofree char *json = jwt_get_grants_json(t, name);
     *out = jwt_get_grant(t, name);

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Where each blob is: a hash table of 48-byte entries and 4-byte slots. Entries never move; one that was removed is
+ * used again by a later add. Not thread safe. All-zero is empty.
+ */
+#ifndef SPUR_IO_BLOB_INDEX_H
+#define SPUR_IO_BLOB_INDEX_H
+
+#include "base/vec.h"
+#include "io/blob/blob.h"
+
+struct blob_entry {
+    struct blob_hash hash;
+    uint32_t pack;        /* 0: the entry is free */
+    uint32_t offset;      /* of its record in the pack */
+    uint32_t length : 31; /* of its bytes */
+    uint32_t bad : 1;     /* its bytes were found damaged: it does not count as there */
+    uint32_t fresh;       /* when it was put, in the store's ticks; 0: no grace any more */
+};
+
+struct blob_index {
+    uint32_t *slot; /* number of an entry plus 1; 0: free */
+    uint32_t n_slots, n, n_made, first_free;
+    VEC(struct blob_entry *) chunks;
+};
+
+void index_fini(struct blob_index *ix);
+struct blob_entry *index_find(const struct blob_index *ix, const struct blob_hash *h); /* or NULL */
+/* A new entry with this hash, which must not be there, and the rest zero; the caller sets `pack` at once. */
+struct blob_entry *index_add(struct blob_index *ix, const struct blob_hash *h);
+void index_remove(struct blob_index *ix, struct blob_entry *e);
+/* All entries, cursor from 0; NULL at the end. Removing the one that was just given is allowed. */
+struct blob_entry *index_next(const struct blob_index *ix, uint32_t *cursor);
+
+#endif
