@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Order matters. Limits may need privilege, so they come before it goes; directory and files are the user's, so they
+ * come behind. Nothing here may leave a descriptor, a capability or a signal disposition to the script.
+ */
+#include "spurstepd/child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/capability.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "spurstepd/proc.h"
+
+static const struct {
+    const char *name;
+    int resource;
+} limits[] = {
+    {"CPU", RLIMIT_CPU},       {"FSIZE", RLIMIT_FSIZE},     {"DATA", RLIMIT_DATA},   {"STACK", RLIMIT_STACK},
+    {"CORE", RLIMIT_CORE},     {"RSS", RLIMIT_RSS},         {"NPROC", RLIMIT_NPROC}, {"NOFILE", RLIMIT_NOFILE},
+    {"MEMLOCK", RLIMIT_MEMLOCK}, {"AS", RLIMIT_AS},
+};
+
+void stderr_line(int fd, const char *fmt, ...) {
+    char text[1024], stamp[48];
+    struct timespec ts;
+    struct tm tm;
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof(text), fmt, ap);
+    va_end(ap);
+    clock_gettime(CLOCK_REALTIME, &ts);
+    localtime_r(&ts.tv_sec, &tm);
+    strftime(stamp, sizeof(stamp), "%Y-%m-%dT%H:%M:%S", &tm);
+    struct pollfd p = {.fd = fd, .events = POLLOUT};
+    if (fd >= 0 && poll(&p, 1, 0) == 1 && (p.revents & POLLOUT))
+        dprintf(fd, "[%s.%03ld] error: %s\n", stamp, ts.tv_nsec / 1000000, text);
+}
+
+static void tell(int channel, enum child_note_kind kind, int fd, const char *text) {
+    struct child_note note = {.kind = kind};
+    union {
+        char bytes[CMSG_SPACE(sizeof(int))];
+        struct cmsghdr align;
+    } control = {0};
+    snprintf(note.text, sizeof(note.text), "%s", text);
+    struct iovec iov = {&note, sizeof(note)};
+    struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
+    if (fd >= 0) {
+        msg.msg_control = control.bytes;
+        msg.msg_controllen = sizeof(control.bytes);
+        struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+        c->cmsg_level = SOL_SOCKET;
+        c->cmsg_type = SCM_RIGHTS;
+        c->cmsg_len = CMSG_LEN(sizeof(int));
+        memcpy(CMSG_DATA(c), &fd, sizeof(int));
+    }
+    (void)sendmsg(channel, &msg, MSG_NOSIGNAL);
+}
+
+static void give_up(int channel, enum child_note_kind kind, int code, const char *fmt, ...)
+    __attribute__((noreturn, format(printf, 4, 5)));
+
+static void give_up(int channel, enum child_note_kind kind, int code, const char *fmt, ...) {
+    char text[480];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof(text), fmt, ap);
+    va_end(ap);
+    tell(channel, kind, -1, text);
+    _exit(code);
+}
+
+/* ---- signals, limits, identity ---- */
+
+static void reset_signals(void) {
+    struct sigaction dfl = {.sa_handler = SIG_DFL};
+    sigset_t none;
+    for (int signo = 1; signo <= SIGRTMAX; signo++)
+        (void)sigaction(signo, &dfl, NULL);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+/* The submitter's soft limit, below what is allowed here. Returns the errno of one that could not be had. */
+static int set_limit(const struct step_rlimit *want) {
+    for (size_t i = 0; i < ARRAY_LEN(limits); i++) {
+        struct rlimit now;
+        if (!str_eq(limits[i].name, want->name) || getrlimit((__rlimit_resource_t)limits[i].resource, &now))
+            continue;
+        rlim_t soft = want->soft == UINT64_MAX ? RLIM_INFINITY : (rlim_t)want->soft;
+        struct rlimit new = {soft, soft > now.rlim_max ? soft : now.rlim_max};
+        if (!setrlimit((__rlimit_resource_t)limits[i].resource, &new))
+            return 0;
+        int why = errno;
+        new = (struct rlimit){soft < now.rlim_max ? soft : now.rlim_max, now.rlim_max};
+        (void)setrlimit((__rlimit_resource_t)limits[i].resource, &new);
+        return why;
+    }
+    return 0;
+}
+
+static void drop_capabilities(void) {
+    struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct none[2] = {0};
+    prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+    (void)syscall(SYS_capset, &head, none);
+}
+
+static void become_user(const struct step_plan *plan, int channel) {
+    if (geteuid() != 0) {
+        if (plan->uid != geteuid())
+            give_up(channel, CHILD_BROKEN, 1, "the node agent is not root: it can run jobs of its own user alone");
+        drop_capabilities();
+        return;
+    }
+    _Static_assert(sizeof(gid_t) == sizeof(uint32_t), "groups are handed over as they are");
+    prctl(PR_SET_KEEPCAPS, 0);
+    if (setgroups(plan->n_groups, plan->groups))
+        give_up(channel, CHILD_BROKEN, 1, "setgroups: %m");
+    if (setresgid(plan->gid, plan->gid, plan->gid))
+        give_up(channel, CHILD_BROKEN, 1, "setgid %u: %m", plan->gid);
+    if (setresuid(plan->uid, plan->uid, plan->uid))
+        give_up(channel, CHILD_BROKEN, 1, "setuid %u: %m", plan->uid);
+    if (plan->uid != 0)
+        drop_capabilities();
+}
+
+/* ---- directory and files ---- */
+
+/* Makes the directories that lead to a file, as far as the user can. */
+static void make_parents(char *path) {
+    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = 0;
+        (void)mkdir(path, 0777);
+        *slash = '/';
+    }
+}
+
+/* Where the work directory can't be entered, what was to be in it goes where the job goes. */
+static const char *moved(const struct step_plan *plan, const char *path, bool has_dir) {
+    size_t n = plan->work_dir ? strlen(plan->work_dir) : 0;
+    return !has_dir && n && str_starts(path, plan->work_dir) && path[n] == '/' ? path + n + 1 : path;
+}
+
+static int open_output(const struct step_plan *plan, const char *path, bool has_dir) {
+    int flags = O_WRONLY | O_CREAT | O_NOCTTY | O_CLOEXEC | (plan->append ? O_APPEND : O_TRUNC);
+    path = moved(plan, path, has_dir);
+    int fd = open(path, flags, 0666);
+    if (fd < 0 && errno == ENOENT) {
+        autofree char *copy = xstrdup(path);
+        make_parents(copy);
+        fd = open(path, flags, 0666);
+    }
+    return fd;
+}
+
+/* Descriptors 0, 1, 2 are taken since the daemon's start, so what is opened here is above them. */
+static void open_files(const struct step_plan *plan, int channel, bool has_dir) {
+    const char *in = plan->std_in ? moved(plan, plan->std_in, has_dir) : "/dev/null";
+    int fd = open(in, O_RDONLY | O_NOCTTY | O_CLOEXEC);
+    if (fd < 0)
+        give_up(channel, CHILD_NO_FILE, 1, "could not open input file %s: %m", in);
+    dup2(fd, 0);
+    const char *out = plan->std_out ? plan->std_out : "/dev/null";
+    if ((fd = open_output(plan, out, has_dir)) < 0)
+        give_up(channel, CHILD_NO_FILE, 1, "could not open output file %s: %m", out);
+    dup2(fd, 1);
+    if (plan->std_err && !str_eq(plan->std_err, out) && (fd = open_output(plan, plan->std_err, has_dir)) < 0)
+        give_up(channel, CHILD_NO_FILE, 1, "could not open error file %s: %m", plan->std_err);
+    dup2(fd, 2);
+    tell(channel, CHILD_STDERR, 2, "");
+}
+
+/* Returns errno of the directory that could not be entered. */
+static int enter_dir(const struct step_plan *plan) {
+    int why = plan->work_dir && chdir(plan->work_dir) ? errno : 0;
+    if ((why || !plan->work_dir) && chdir("/tmp"))
+        (void)!chdir("/");
+    return why;
+}
+
+/* ---- exec ---- */
+
+static bool is_task_pid(const char *entry) {
+    return str_starts(entry, "SLURM_TASK_PID=") || str_starts(entry, "SPUR_TASK_PID=");
+}
+
+static char **words(const char *const *list, uint32_t n) {
+    char **out = xcalloc((size_t)n + 1, sizeof(*out));
+    for (uint32_t i = 0; i < n; i++)
+        out[i] = is_task_pid(list[i]) ? xasprintf("%.*s%d", (int)(strchr(list[i], '=') + 1 - list[i]), list[i],
+                                                  (int)getpid())
+                                      : xstrdup(list[i]);
+    return out;
+}
+
+static void exec_script(const struct step_plan *plan, int channel) __attribute__((noreturn));
+
+static void exec_script(const struct step_plan *plan, int channel) {
+    char **argv = words(plan->argv, plan->n_argv);
+    char **envp = words(plan->env, plan->n_env);
+    int kept = dup3(channel, 3, O_CLOEXEC) == 3 || channel == 3 ? 3 : channel;
+    (void)syscall(SYS_close_range, kept + 1, ~0u, 0);
+    execve(argv[0], argv, envp);
+    int why = errno;
+    stderr_line(2, "execve(): %s: %s", argv[0], strerror(why));
+    give_up(kept, CHILD_NO_EXEC, why & 0x7f, "execve: %s: %s", argv[0], strerror(why));
+}
+
+void child_run(const struct step_plan *plan, int channel) {
+    char go;
+    pid_t daemon = getppid();
+    if (read(channel, &go, 1) != 1)
+        _exit(1);
+    setsid();
+    reset_signals();
+    (void)file_write("/proc/self/oom_score_adj", "0");
+    int limit_errno[32] = {0};
+    uint32_t n_limits = MIN(plan->n_rlimits, (uint32_t)ARRAY_LEN(limit_errno));
+    for (uint32_t i = 0; i < n_limits; i++)
+        limit_errno[i] = set_limit(&plan->rlimits[i]);
+    become_user(plan, channel);
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* with its daemon goes the script; a change of user would have cleared this */
+    if (getppid() != daemon)
+        _exit(1);
+    umask((mode_t)plan->umask & 0777);
+    int dir_errno = enter_dir(plan);
+    open_files(plan, channel, !dir_errno);
+    if (dir_errno)
+        stderr_line(2, "couldn't chdir to `%s': %s: going to /tmp instead", plan->work_dir, strerror(dir_errno));
+    for (uint32_t i = 0; i < n_limits; i++) {
+        if (limit_errno[i])
+            stderr_line(2, "Can't propagate RLIMIT_%s of %llu from submit host: %s", plan->rlimits[i].name,
+                        (unsigned long long)plan->rlimits[i].soft, strerror(limit_errno[i]));
+    }
+    exec_script(plan, channel);
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The batch script's process, from fork to exec: identity, limits, directory, files, environment.
+ */
+#ifndef SPUR_SPURSTEPD_CHILD_H
+#define SPUR_SPURSTEPD_CHILD_H
+
+#include <stdint.h>
+
+#include "spurstepd/step.h"
+
+/* What the child tells its parent over the channel (SOCK_SEQPACKET); the end of the channel is a successful exec, or
+ * death. */
+enum child_note_kind {
+    CHILD_STDERR = 1,  /* the job's stderr comes with it (SCM_RIGHTS) */
+    CHILD_NO_FILE = 2, /* an input or output file could not be opened: the job's mistake */
+    CHILD_NO_EXEC = 3, /* the script could not be run: the job's mistake; the exit code is errno */
+    CHILD_BROKEN = 4,  /* this node's mistake */
+};
+struct child_note {
+    uint32_t kind;
+    char text[500];
+};
+
+/* In the child. Waits for one byte on the channel, then never returns. */
+void child_run(const struct step_plan *plan, int channel) __attribute__((noreturn));
+
+/* A line as the job's stderr gets it: "[2026-12-01T22:37:18.131] error: text". Never blocks. */
+void stderr_line(int fd, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+#endif

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "spurstepd/serve.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define OUT_MAX (1u << 20) /* a client that doesn't read is dropped */
+
+int serve_open(struct server *s, struct err *e) {
+    struct sockaddr_un a = {.sun_family = AF_UNIX, .sun_path = STEP_SOCKET_FILE};
+    *s = (struct server){.listen_fd = -1};
+    for (unsigned i = 0; i < SERVE_CLIENTS; i++)
+        s->clients[i].fd = -1;
+    s->listen_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    (void)unlink(STEP_SOCKET_FILE);
+    mode_t before = umask(0177);
+    bool failed = s->listen_fd < 0 || bind(s->listen_fd, (struct sockaddr *)&a, sizeof(a)) || listen(s->listen_fd, 8);
+    umask(before);
+    return failed ? err_sys(e, "listen on the run's socket") : 0;
+}
+
+static void drop(struct client *c) {
+    close(c->fd);
+    buf_fini(&c->in);
+    buf_fini(&c->out);
+    *c = (struct client){.fd = -1};
+}
+
+void serve_close(struct server *s) {
+    for (unsigned i = 0; i < SERVE_CLIENTS; i++) {
+        if (s->clients[i].fd >= 0)
+            drop(&s->clients[i]);
+    }
+    close(s->listen_fd);
+    (void)unlink(STEP_SOCKET_FILE);
+}
+
+static void flush(struct client *c) {
+    while (c->out.n) {
+        ssize_t n = send(c->fd, c->out.p, c->out.n, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 && errno == EAGAIN && c->out.n <= OUT_MAX)
+            return;
+        if (n < 0) {
+            drop(c);
+            return;
+        }
+        memmove(c->out.p, c->out.p + n, c->out.n - (size_t)n);
+        c->out.n -= (size_t)n;
+    }
+}
+
+static void take_client(struct server *s) {
+    struct ucred who;
+    socklen_t n = sizeof(who);
+    int fd = accept4(s->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (fd < 0)
+        return;
+    bool may = !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &n) && (who.uid == 0 || who.uid == geteuid());
+    for (unsigned i = 0; may && i < SERVE_CLIENTS; i++) {
+        if (s->clients[i].fd < 0) {
+            s->clients[i].fd = fd;
+            return;
+        }
+    }
+    close(fd);
+}
+
+/* ---- requests ---- */
+
+static void answer_status(struct client *c, const struct run *r) {
+    struct step_status status;
+    run_status(r, &status);
+    step_frame_add(&c->out, STEP_STATUS, step_status_rec(), &status);
+}
+
+static void answer(struct client *c, int code, const struct err *why) {
+    struct step_empty ok = {0};
+    struct step_error bad = {.error = (uint32_t)-code, .text = why->text};
+    if (code)
+        step_frame_add(&c->out, STEP_ERROR, step_error_rec(), &bad);
+    else
+        step_frame_add(&c->out, STEP_OK, step_empty_rec(), &ok);
+}
+
+static void tell(struct client *c, const struct run *r) {
+    if (c->fd < 0 || !c->subscribed || c->was_told || r->state != STEP_ENDED)
+        return;
+    step_frame_add(&c->out, STEP_END, step_result_rec(), &r->result);
+    c->was_told = true;
+    flush(c);
+}
+
+static int on_signal(struct run *r, struct rd body, struct arena *a, struct err *e) {
+    struct step_signal s;
+    int code = rec_decode(step_signal_rec(), body.p, rd_left(&body), a, &s, e);
+    return code ? code : run_signal(r, &s, e);
+}
+
+static int on_terminate(struct run *r, struct rd body, struct arena *a, struct err *e) {
+    struct step_terminate t;
+    int code = rec_decode(step_terminate_rec(), body.p, rd_left(&body), a, &t, e);
+    return code ? code : run_terminate(r, &t, e);
+}
+
+static void handle(struct server *s, struct client *c, struct run *r, const struct step_header *h, struct rd body) {
+    auto_arena a = {0};
+    struct err e = {0};
+    if (h->version > STEP_VERSION) {
+        answer(c, err_set(&e, E_VERSION, "this step daemon speaks versions 1 to %d", STEP_VERSION), &e);
+        return;
+    }
+    switch (h->type) {
+    case STEP_GET_STATUS:
+        answer_status(c, r);
+        break;
+    case STEP_SUBSCRIBE:
+        c->subscribed = true;
+        answer_status(c, r);
+        tell(c, r);
+        break;
+    case STEP_SIGNAL:
+        answer(c, on_signal(r, body, &a, &e), &e);
+        break;
+    case STEP_TERMINATE:
+        answer(c, on_terminate(r, body, &a, &e), &e);
+        break;
+    case STEP_ACK:
+        s->acknowledged = s->acknowledged || r->state == STEP_ENDED;
+        break;
+    default:
+        answer(c, err_set(&e, E_METHOD, "unknown request %u", h->type), &e);
+    }
+}
+
+static void take_frames(struct server *s, struct client *c, struct run *r) {
+    size_t at = 0;
+    struct step_header h;
+    int got = 0;
+    while (c->fd >= 0 && (got = step_header_read(c->in.p + at, c->in.n - at, &h)) > 0 &&
+           c->in.n - at >= STEP_HEADER_SIZE + h.length) {
+        handle(s, c, r, &h, rd_of(c->in.p + at + STEP_HEADER_SIZE, h.length));
+        at += STEP_HEADER_SIZE + h.length;
+    }
+    if (c->fd < 0)
+        return;
+    if (got < 0) {
+        drop(c);
+        return;
+    }
+    memmove(c->in.p, c->in.p + at, c->in.n - at);
+    c->in.n -= at;
+    flush(c);
+}
+
+static void read_client(struct server *s, struct client *c, struct run *r) {
+    ssize_t n = recv(c->fd, buf_reserve(&c->in, 4096), 4096, MSG_DONTWAIT);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (n <= 0) {
+        drop(c);
+        return;
+    }
+    c->in.n += (size_t)n;
+    take_frames(s, c, r);
+}
+
+/* ---- the loop's side ---- */
+
+void serve_poll(const struct server *s, struct pollfd out[SERVE_POLLS]) {
+    out[0] = (struct pollfd){.fd = s->listen_fd, .events = POLLIN};
+    for (unsigned i = 0; i < SERVE_CLIENTS; i++)
+        out[i + 1] = (struct pollfd){.fd = s->clients[i].fd,
+                                     .events = (short)(POLLIN | (s->clients[i].out.n ? POLLOUT : 0))};
+}
+
+void serve_handle(struct server *s, struct run *r, const struct pollfd polled[SERVE_POLLS]) {
+    for (unsigned i = 0; i < SERVE_CLIENTS; i++) {
+        struct client *c = &s->clients[i];
+        if (c->fd >= 0 && (polled[i + 1].revents & POLLOUT))
+            flush(c);
+        if (c->fd >= 0 && (polled[i + 1].revents & (POLLIN | POLLHUP | POLLERR)))
+            read_client(s, c, r);
+    }
+    if (polled[0].revents & POLLIN)
+        take_client(s);
+}
+
+void serve_tell_end(struct server *s, const struct run *r) {
+    for (unsigned i = 0; i < SERVE_CLIENTS; i++)
+        tell(&s->clients[i], r);
+}
+
+bool serve_is_done(const struct server *s) {
+    if (s->acknowledged)
+        return true;
+    for (unsigned i = 0; i < SERVE_CLIENTS; i++) {
+        if (s->clients[i].fd >= 0 && s->clients[i].was_told)
+            return false;
+    }
+    return true;
+}
