@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/sched/explain.h"
+
+#include "base/bits.h"
+#include "base/mem.h"
+
+/* Offers empty nodes: all of them, or those that take work. */
+static bool fits_empty(struct select *s, const struct ask *a, bool takes_work) {
+    const struct grid *g = s->grid;
+    s->n_offer = 0;
+    for (size_t w = 0; w < g->n_words; w++) {
+        for (uint64_t bits = takes_work ? a->may[w] & g->takes[w] : a->may[w]; bits; bits &= bits - 1) {
+            uint32_t rank = (uint32_t)(w * 64) + (uint32_t)__builtin_ctzll(bits);
+            const struct grid_node *n = &g->node[rank];
+            uint32_t tasks = ask_tasks_in(&a->size, n->cpus, (int64_t)n->mem_mb, n->mem_mb);
+            if (tasks)
+                s->offer[s->n_offer++] = (struct seat){rank, tasks};
+        }
+    }
+    return select_can(s, a);
+}
+
+/* A node that is named and not there yet may be of any size, so nothing can be called impossible. */
+static bool is_awaited(const struct grid *g, const struct ask *a) {
+    const struct grid_part *p = &g->part[a->size.part];
+    if (p->n_missing || !p->n_nodes)
+        return true;
+    for (uint32_t i = 0; a->lacks && i < a->n_req; i++) {
+        if (grid_rank_by_name(g, a->req[i]) == GRID_NONE)
+            return true;
+    }
+    return false;
+}
+
+uint32_t explain_never(struct select *s, const struct ask *a) {
+    if (fits_empty(s, a, true))
+        return REASON_NONE;
+    if (is_awaited(s->grid, a) || fits_empty(s, a, false))
+        return REASON_NODES_UNAVAIL;
+    return REASON_PARTITION_CONFIG;
+}
+
+uint32_t explain_weight(uint32_t reason) {
+    switch (reason) {
+    case REASON_NONE:
+        return 0;
+    case REASON_RESOURCES:
+        return 4;
+    case REASON_PRIORITY:
+        return 3;
+    case REASON_NODES_UNAVAIL:
+        return 2;
+    default:
+        return 1;
+    }
+}

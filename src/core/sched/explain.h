@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Why a job waits, in Slurm's words.
+ */
+#ifndef SPUR_CORE_SCHED_EXPLAIN_H
+#define SPUR_CORE_SCHED_EXPLAIN_H
+
+#include "core/sched/ask.h"
+#include "core/sched/select.h"
+
+/* Why it couldn't start even if nothing ran: nodes too few, too small, down or drained. REASON_NONE: it could. */
+uint32_t explain_never(struct select *s, const struct ask *a);
+
+/* Which of two reasons of a job in several partitions is the one to tell: the larger number. */
+uint32_t explain_weight(uint32_t reason);
+
+#endif

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Gates: what keeps a job from being looked at, whatever is free. Each returns an enum job_reason, REASON_NONE when
+ * it lets the job pass.
+ */
+#ifndef SPUR_CORE_SCHED_GATE_H
+#define SPUR_CORE_SCHED_GATE_H
+
+#include "core/sched/ask.h"
+
+/* Former run, hold, dependencies, begin time, wait after a failed launch. `out_when`: when a gate of time opens, else 0. */
+uint32_t gate_job(const struct job *j, int64_t now, int64_t *out_when);
+/* State and limits of a partition. */
+uint32_t gate_partition(const struct job *j, const struct grid_part *p, const struct ask_size *size);
+/* Minutes: asked, else the partition's default, else the cluster's, else the partition's maximum. */
+uint32_t gate_time_limit(const struct job *j, const struct part *p, const struct rconf *conf);
+
+bool gate_needs_singleton(const struct job *j); /* let through by gate_job, still to be judged by these */
+/* Jobs of one user with one name: a singleton waits for the others that run, and for those that wait and came before. */
+struct singletons;
+struct singletons *singletons_new(const struct view *v); /* linear in the jobs */
+void singletons_free(struct singletons *s);
+bool singletons_may_start(const struct singletons *s, const struct job *j);
+void singletons_started(struct singletons *s, const struct job *j);
+
+#endif

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Each factor is a fraction between 0 and 1, times its weight; integers throughout, so that every machine gets the same.
+ *
+ *     age        time since it could have started, up to max_age
+ *     size       half the share of the cluster's nodes, half the share of its CPUs: large jobs come first, as in Slurm
+ *     partition  its tier over the highest tier
+ */
+#include "core/sched/priority.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+#include "core/sched/sched.h"
+
+#define DEFAULT_MAX_AGE 604800u /* Slurm's PriorityMaxAge: 7 days */
+
+static uint64_t fraction(uint64_t weight, uint64_t part, uint64_t whole) {
+    return whole ? weight * MIN(part, whole) / whole : 0; /* all three are below 2^32 */
+}
+
+static uint64_t age_points(const struct rconf *c, const struct job *j, int64_t now) {
+    int64_t since = j->eligible_unix ? j->eligible_unix : j->submit_ms / 1000;
+    uint64_t age = now > since ? (uint64_t)(now - since) : 0;
+    return fraction(c->weight_age, age, c->max_age_secs ? c->max_age_secs : DEFAULT_MAX_AGE);
+}
+
+static uint64_t size_points(const struct priority_scale *s, const struct job *j) {
+    const struct job_spec *spec = j->spec;
+    uint64_t cpus = (uint64_t)MAX(spec->n_tasks, 1) * MAX(spec->cpus_per_task, 1);
+    uint64_t w = s->conf->weight_job_size;
+    return (fraction(w, MAX(spec->min_nodes, 1), s->n_nodes) + fraction(w, cpus, s->n_cpus)) / 2;
+}
+
+uint64_t priority_of(const struct priority_scale *s, const struct job *j, uint32_t tier, int64_t now) {
+    if (j->hold != HOLD_NONE)
+        return 0;
+    int64_t points = 0;
+    if (s->conf) {
+        points = (int64_t)age_points(s->conf, j, now) + (int64_t)size_points(s, j);
+        points += (int64_t)fraction(s->conf->weight_partition, tier, s->max_tier);
+    }
+    points -= MAX(MIN(j->nice, NICE_MAX), -(int64_t)NICE_MAX);
+    return points > 1 ? (uint64_t)points : 1;
+}
+
+/* The highest tier of the partitions in "a,b". */
+static uint32_t tier_of(const struct view *v, const char *names) {
+    uint32_t tier = 0;
+    for (const char *p = names; p && *p;) {
+        size_t n = strcspn(p, ",");
+        const struct part *part;
+        for (uint64_t k = 0; (part = view_next_part(v, &k)); k++) {
+            if (strncmp(part->name, p, n) == 0 && part->name[n] == '\0')
+                tier = MAX(tier, part->priority_tier);
+        }
+        p += n + (p[n] == ',');
+    }
+    return tier;
+}
+
+uint64_t sched_priority(const struct view *v, const struct job *j, int64_t now_unix) {
+    struct priority_scale s = {.conf = v->cluster->conf};
+    const struct node *n;
+    for (uint64_t k = 0; (n = view_next_node(v, &k)); k++) {
+        s.n_nodes++;
+        s.n_cpus += n->cpus;
+    }
+    const struct part *p;
+    for (uint64_t k = 0; (p = view_next_part(v, &k)); k++)
+        s.max_tier = MAX(s.max_tier, p->priority_tier);
+    return priority_of(&s, j, tier_of(v, j->spec->partition), now_unix);
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Choosing nodes for a job from those that have room.
+ *
+ * Lower weights first: the job gets nodes of a higher weight only when those of lower weights can't hold it; then one
+ * node that holds all of it, else all the lower ones and as few of the higher ones as do. Among nodes of one weight it
+ * gets as few as do, at least as many as asked; among sets of that number the one with the least room that still
+ * holds it (so that large holes stay); among equals the first ones by rank.
+ */
+#ifndef SPUR_CORE_SCHED_SELECT_H
+#define SPUR_CORE_SCHED_SELECT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/sched/ask.h"
+
+struct seat { /* a node, and how many tasks there is room for or, once picked, how many it gets */
+    uint32_t rank;
+    uint32_t tasks;
+};
+
+struct select {
+    const struct grid *grid;
+    struct seat *offer; /* ascending by rank, tasks > 0: filled in by the caller */
+    uint32_t n_offer;
+    struct seat *pick; /* the answer: in the order of names */
+    uint32_t n_pick;
+    uint32_t *tally; /* by tasks; scratch */
+    struct seat *order;
+    uint8_t *is_must; /* by rank */
+};
+
+void select_init(struct select *s, const struct grid *g, struct arena *scratch);
+/* Is there a set among the offered nodes? Exact. */
+bool select_can(struct select *s, const struct ask *a);
+/* Chooses; false when there is none. */
+bool select_pick(struct select *s, const struct ask *a);
+
+#endif
