@@ -30,28 +30,28 @@ static int group_set(const char *dir, const char *file, const char *value) {
     return join(path, dir, file) ? -1 : file_write(path, value);
 }
 
-/* MOUNT/spur/NODE/NAME; a node name is no path. */
-static int group_path(const struct hierarchy *h, const char *node, const char *name, char out[CONTAIN_PATH]) {
-    if ((size_t)snprintf(out, CONTAIN_PATH, "%s/spur/%s/%s", h->mount, node, name) >= CONTAIN_PATH)
+/* MOUNT/spur/NAME; a name is no path. */
+static int group_path(const struct hierarchy *h, const char *name, char out[CONTAIN_PATH]) {
+    if ((size_t)snprintf(out, CONTAIN_PATH, "%s/spur/%s", h->mount, name) >= CONTAIN_PATH)
         return -1;
-    for (char *c = out + strlen(h->mount) + 6; c < out + strlen(h->mount) + 6 + strlen(node); c++) {
-        if (*c == '/')
-            *c = '_';
-    }
+    for (char *c = out + strlen(h->mount) + 6; (c = strchr(c, '/'));)
+        *c = '_';
     return 0;
 }
 
-static void run_name(const struct step_plan *plan, char out[32]) {
-    snprintf(out, 32, "%u.%u", plan->job_id, plan->start_no);
+static int run_path(const struct hierarchy *h, const struct step_plan *plan, char out[CONTAIN_PATH]) {
+    char name[CONTAIN_PATH];
+    if (plan->cgroup)
+        return group_path(h, plan->cgroup, out);
+    snprintf(name, sizeof(name), "%s-%u.%u", plan->node_name, plan->job_id, plan->start_no);
+    return group_path(h, name, out);
 }
 
 /* Memory has to be handed down from the root, level by level. Fails where the root is not ours to change. */
-static bool v2_memory(const struct hierarchy *h, const char *node) {
+static bool v2_memory(const struct hierarchy *h) {
     char path[CONTAIN_PATH];
-    if (group_set(h->mount, "cgroup.subtree_control", "+memory") || join(path, h->mount, "spur") ||
-        group_set(path, "cgroup.subtree_control", "+memory") || group_path(h, node, "", path))
-        return false;
-    return !group_set(path, "cgroup.subtree_control", "+memory");
+    return !group_set(h->mount, "cgroup.subtree_control", "+memory") && !join(path, h->mount, "spur") &&
+           !group_set(path, "cgroup.subtree_control", "+memory");
 }
 
 static bool set_memory_v2(const char *dir, uint64_t mb) {
@@ -73,10 +73,9 @@ static bool set_memory_v1(const char *dir, uint64_t mb) {
 }
 
 static int open_v2(struct contain *c, const struct hierarchies *hs, const struct step_plan *plan) {
-    char name[32], daemons[CONTAIN_PATH], kill_file[CONTAIN_PATH];
+    char daemons[CONTAIN_PATH], kill_file[CONTAIN_PATH];
     const struct hierarchy *h = hierarchies_with(hs, HIER_V2);
-    run_name(plan, name);
-    if (!h || group_path(h, plan->node_name, name, c->dir) || group_make(c->dir))
+    if (!h || run_path(h, plan, c->dir) || group_make(c->dir))
         return -1;
     if (!join(kill_file, c->dir, "cgroup.kill") && access(kill_file, W_OK)) {
         (void)group_remove(c->dir); /* before Linux 5.14: version 1 or the process tree do it as well */
@@ -84,9 +83,9 @@ static int open_v2(struct contain *c, const struct hierarchies *hs, const struct
     }
     c->kind = STEP_CONTAIN_V2;
     c->dir_fd = open(c->dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (!group_path(h, plan->node_name, "daemons", daemons) && !group_make(daemons))
+    if (!group_path(h, "daemons", daemons) && !group_make(daemons))
         c->daemons_fd = open(daemons, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (plan->mem_limit_mb && v2_memory(h, plan->node_name) && set_memory_v2(c->dir, plan->mem_limit_mb)) {
+    if (plan->mem_limit_mb && v2_memory(h) && set_memory_v2(c->dir, plan->mem_limit_mb)) {
         memcpy(c->memory, c->dir, sizeof(c->memory));
         c->memory_is_v2 = true;
     }
@@ -95,11 +94,9 @@ static int open_v2(struct contain *c, const struct hierarchies *hs, const struct
 
 static int open_v1(struct contain *c, const struct hierarchies *hs, const struct step_plan *plan) {
     static const unsigned order[] = {HIER_FREEZER, HIER_PIDS, HIER_SYSTEMD, HIER_MEMORY};
-    char name[32];
-    run_name(plan, name);
     for (size_t i = 0; i < ARRAY_LEN(order); i++) {
         const struct hierarchy *h = hierarchies_with(hs, order[i]);
-        if (!h || group_path(h, plan->node_name, name, c->dir) || group_make(c->dir))
+        if (!h || run_path(h, plan, c->dir) || group_make(c->dir))
             continue;
         c->kind = STEP_CONTAIN_V1;
         c->dir_is_freezer = order[i] == HIER_FREEZER;
@@ -111,10 +108,8 @@ static int open_v1(struct contain *c, const struct hierarchies *hs, const struct
 
 /* A limit by version 1 goes with either kind of holding on: a machine may have memory there and the rest elsewhere. */
 static void add_memory_v1(struct contain *c, const struct hierarchies *hs, const struct step_plan *plan) {
-    char name[32];
     const struct hierarchy *h = hierarchies_with(hs, HIER_MEMORY);
-    run_name(plan, name);
-    if (!plan->mem_limit_mb || c->memory[0] || !h || group_path(h, plan->node_name, name, c->memory) ||
+    if (!plan->mem_limit_mb || c->memory[0] || !h || run_path(h, plan, c->memory) ||
         group_make(c->memory) || !set_memory_v1(c->memory, plan->mem_limit_mb))
         c->memory[0] = c->memory_is_v2 ? c->memory[0] : 0;
 }
@@ -187,7 +182,7 @@ pid_t contain_fork_daemon(const struct contain *c) {
     return fork_into(c->daemons_fd);
 }
 
-void contain_move_daemon(const struct contain *c, const char *node_name) {
+void contain_move_daemon(const struct contain *c) {
     struct hierarchies hs;
     hierarchies_find(&hs);
     for (unsigned i = 0; i < hs.n; i++) {
@@ -195,7 +190,7 @@ void contain_move_daemon(const struct contain *c, const char *node_name) {
         bool is_there = (hs.h[i].is & HIER_V2) && c->daemons_fd >= 0; /* born there */
         if (hs.h[i].at_root || is_there || c->kind == STEP_CONTAIN_PROCESS)
             continue;
-        if (!group_path(&hs.h[i], node_name, "daemons", dir) && !group_make(dir))
+        if (!group_path(&hs.h[i], "daemons", dir) && !group_make(dir))
             (void)group_set(dir, "cgroup.procs", "0");
     }
 }

@@ -4,8 +4,8 @@
  * else the process tree below this daemon, which is a subreaper (so that double forks and setsid lead back to it).
  *
  * Layout below the root of each hierarchy that is used:
- *   spur/NODE/JOB.START   the run's processes, and its memory limit
- *   spur/NODE/daemons     the step daemons, so that whoever kills spurd's cgroup doesn't kill them
+ *   spur/NAME      the run's processes, and its memory limit; NAME is in the plan
+ *   spur/daemons   the step daemons, so that whoever kills spurd's cgroup doesn't kill them
  */
 #ifndef SPUR_SPURSTEPD_CONTAIN_H
 #define SPUR_SPURSTEPD_CONTAIN_H
@@ -26,7 +26,7 @@ struct contain {
     bool memory_is_v2;
     bool dir_is_freezer;
     int dir_fd;     /* of dir, version 2: to be born into; else -1 */
-    int daemons_fd; /* of spur/NODE/daemons, version 2; else -1 */
+    int daemons_fd; /* of spur/daemons, version 2; else -1 */
     char text[64];  /* "cgroup v2 with memory", "cgroup v1 freezer", "process tree" */
 };
 
@@ -39,7 +39,7 @@ void contain_fini(struct contain *c); /* forgets, removes nothing */
 /* fork(2); the child is born in the daemons' cgroup, out of spurd's. */
 pid_t contain_fork_daemon(const struct contain *c);
 /* Version 1 has no birth into a cgroup: moves this process to the daemons' groups. Best effort. */
-void contain_move_daemon(const struct contain *c, const char *node_name);
+void contain_move_daemon(const struct contain *c);
 /* fork(2) into the run's cgroups; `out_e` when the child could not be put there (it is dead then). The child must do
  * nothing before the parent says so. */
 pid_t contain_fork_job(const struct contain *c, struct err *e);

@@ -89,7 +89,7 @@ static void loop(struct run *r, struct server *s, int signals) {
 static int be_daemon(struct run *r, int signals) {
     struct server s;
     struct err e;
-    contain_move_daemon(&r->contain, r->plan.node_name);
+    contain_move_daemon(&r->contain);
     (void)file_write("/proc/self/oom_score_adj", "-900");
     if (serve_open(&s, &e))
         return ready_fail(e.text);

@@ -63,7 +63,8 @@ REC_DECLARE(step_rlimit, STEP_RLIMIT_FIELDS)
     F(U32, unkillable_ms, 19, _) /* after SIGKILL, before the run is given up as unkillable */                         \
     F(U32, kill_wait_ms, 20, _) /* the job's own, for those who end it without saying how long */                      \
     F(STR, run_id, 21, _)       /* value of SPUR_RUN_ID in the environment of all processes */                         \
-    F(STR, user, 22, _)         /* for messages */
+    F(STR, user, 22, _)         /* for messages */                                                                     \
+    F(STR, cgroup, 23, _)       /* name of the run's cgroup: one that no other agent on the machine gives */
 REC_DECLARE(step_plan, STEP_PLAN_FIELDS)
 
 /* How a run ended. Exactly one for a run; nothing of it lives when it is written (see drain_node). */
