@@ -3,8 +3,8 @@
  * The loop's side of a store.
  *
  * Puts gather while a write runs and go out together when it is done: one fdatasync for many. Of two puts with the same
- * bytes the second waits for the first. The thread's results come in through `door`, a handle of our own: what is posted
- * to a loop that never turns again is lost, and with it the memory.
+ * bytes the second waits for the first. The thread's results come in through `door`, a handle of our own: what is
+ * posted to a loop that never turns again is lost, and with it the memory.
  */
 #include "io/blob/blob.h"
 
@@ -288,7 +288,8 @@ static void put_refused(struct buf *bytes, blob_done_fn done, void *arg, int cod
     done(arg, code, &why, h);
 }
 
-static void put_hashed(struct blob_store *s, const struct blob_hash *h, struct buf bytes, blob_done_fn done, void *arg) {
+static void put_hashed(struct blob_store *s, const struct blob_hash *h, struct buf bytes, blob_done_fn done,
+                       void *arg) {
     struct blob_entry *e = index_find(&s->index, h);
     if (e && !e->bad) {
         e->fresh = store_tick(s);

@@ -46,15 +46,16 @@ struct blob_tuning blob_tuning_default(void);
 int blob_open_tuned(struct loop *l, const char *dir, const struct blob_tuning *t, struct blob_store **out,
                     struct err *e);
 
-/* Takes the bytes. `done` (code 0, or E_TOO_BIG, E_FULL / E_SYS with its text) may be called before this returns when the blob is
- * already durable here. A blob put is safe from collection for `BLOB_GRACE_MS` or until a collection that it is named
- * to. */
+/* Takes the bytes. `done` (code 0, or E_TOO_BIG, E_FULL, E_SYS, E_STOPPING with its text) may be called before this
+ * returns when the blob is already durable here. A blob put is safe from collection for `BLOB_GRACE_MS` or until a
+ * collection that it is named to; what is found at open counts as put then. */
 #define BLOB_GRACE_MS 60000
 typedef void (*blob_done_fn)(void *arg, int code, const struct err *why, const struct blob_hash *hash);
 void blob_put(struct blob_store *s, struct buf bytes, blob_done_fn done, void *arg);
 
 bool blob_has(const struct blob_store *s, const struct blob_hash *h);
-/* Reads on the store's thread, and never calls before it returns. E_NOT_FOUND, E_CORRUPT, E_STOPPING. The bytes are borrowed for the call. */
+/* Reads on the store's thread, so `done` is called later. E_NOT_FOUND, E_CORRUPT, E_SYS, E_STOPPING. The bytes are
+ * borrowed for the call. A blob that was found damaged is not there for blob_has and blob_put any more. */
 typedef void (*blob_read_fn)(void *arg, int code, const struct err *why, const void *p, size_t n);
 void blob_get(struct blob_store *s, const struct blob_hash *h, blob_read_fn done, void *arg);
 

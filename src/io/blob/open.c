@@ -89,12 +89,14 @@ static int list_dir(struct files *f, struct found *out, struct err *e) {
 }
 
 static void remove_stray_lists(struct files *f, const struct found *found) {
-    for (size_t i = 0; i < found->lists.n; i++)
-        if (!found->packs.n || !bsearch(&found->lists.p[i], found->packs.p, found->packs.n, sizeof(uint32_t), by_number)) {
-            char name[32];
-            snprintf(name, sizeof(name), "pack-%06u.list", found->lists.p[i]);
-            unlinkat(f->dir_fd, name, 0);
-        }
+    for (size_t i = 0; i < found->lists.n; i++) {
+        uint32_t n = found->lists.p[i];
+        if (found->packs.n && bsearch(&n, found->packs.p, found->packs.n, sizeof(n), by_number))
+            continue;
+        char name[32];
+        snprintf(name, sizeof(name), "pack-%06u.list", n);
+        unlinkat(f->dir_fd, name, 0);
+    }
 }
 
 /* A later record of the same bytes counts, so that an older pack can go; a damaged one counts where there is none
