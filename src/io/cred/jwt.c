@@ -136,7 +136,7 @@ int cred_jwt_check(const char *token, const struct secret *key, int64_t now_unix
                    struct err *e) {
     if (!key || !key->n) /* libjwt takes "no key" as "don't verify" */
         return err_set(e, E_BAD_PROOF, "there is no key to check a token with");
-    size_t n_signed, n_all;
+    size_t n_signed = 0, n_all = 0;
     int r = check_form(token, &n_signed, &n_all, e);
     if (r)
         return r;

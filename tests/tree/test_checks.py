@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The checks of the tree fail on what they are there for."""
+import pathlib
+import shutil
+import subprocess
+
+import pytest
+
+REPO = pathlib.Path(__file__).resolve().parents[2]
+GOOD = "/* SPDX-License-Identifier: Apache-2.0 */\n"
+
+
+@pytest.fixture
+def tree(tmp_path):
+    (tmp_path / "tools").mkdir()
+    shutil.copy(REPO / "tools/layers.txt", tmp_path / "tools")
+    for name in ("src/base/err.h", "src/core/model/job.h", "src/core/state/state.h", "src/io/rpc/rpc.h", "include/spur/spur.h"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(GOOD)
+    return tmp_path
+
+
+def check(tree):
+    got = subprocess.run([str(REPO / "tools/check-tree"), str(tree)], capture_output=True, text=True)
+    return got.returncode, got.stdout
+
+
+def test_a_good_tree_passes(tree):
+    (tree / "src/core/state/apply.c").write_text(GOOD + '#include "core/state/state.h"\n#include "core/model/job.h"\n')
+    assert check(tree) == (0, "\n")
+
+
+@pytest.mark.parametrize("file, text, message", [
+    ("src/core/state/a.c", '#include "io/rpc/rpc.h"\n', "src/core/state may not include src/io/rpc/rpc.h"),
+    ("src/core/sched/a.c", '#include "core/state/state.h"\n', "src/core/sched may not include src/core/state/state.h"),
+    ("src/base/a.c", '#include "core/model/job.h"\n', "src/base may not include"),
+    ("src/nowhere/a.c", "", "its folder is not in tools/layers.txt"),
+    ("src/io/rpc/a.c", "#include <raft.h>\n", "only src/io/journal may include raft.h"),
+    ("src/base/a.c", "void f(char *s) {\n    sprintf(s, \"\");\n}\n", "sprintf is banned"),
+    ("src/base/util.c", "", "a name that says nothing"),
+    ("src/base/a.c", "\n" * 1000, "1001 lines; the ceiling is 1000"),
+    ("src/base/a.c", "int f(int x) {\n" + "    x++;\n" * 99 + "    return x;\n}\n", "f has 102 lines; the ceiling is 100"),
+    ("src/base/a.c", '#include "base/err.h"\n' * 13, "13 own includes; the ceiling is 12"),
+])
+def test_what_is_wrong_is_told(tree, file, text, message):
+    (tree / file).parent.mkdir(parents=True, exist_ok=True)
+    (tree / file).write_text(GOOD + text)
+    code, said = check(tree)
+    assert code == 1 and message in said, said
+
+
+def test_a_cycle_of_headers_is_told(tree):
+    (tree / "src/base/a.h").write_text(GOOD + '#include "base/b.h"\n')
+    (tree / "src/base/b.h").write_text(GOOD + '#include "base/a.h"\n')
+    code, said = check(tree)
+    assert code == 1 and "a cycle of headers" in said
+
+
+def test_banned_words_in_comments_and_texts_are_no_calls(tree):
+    (tree / "src/base/a.c").write_text(GOOD + '/* strcpy(a, b) */\nconst char *f(void) {\n    return "system(x)";\n}\n')
+    assert check(tree)[0] == 0
+
+
+def build(tmp_path, text):
+    (tmp_path / "x.c").write_text(text)
+    subprocess.run(["gcc", "-c", "x.c", "-o", "x.o"], cwd=tmp_path, check=True)
+    subprocess.run(["ar", "rc", "x.a", "x.o"], cwd=tmp_path, check=True)
+    return str(tmp_path / "x.a")
+
+
+def objects(*arguments):
+    got = subprocess.run([str(REPO / "tools/check-objects"), *arguments], capture_output=True, text=True)
+    return got.returncode, got.stdout
+
+
+def test_a_clock_in_core_is_told(tmp_path):
+    lib = build(tmp_path, "#include <time.h>\nlong f(void) { return time(0); }\n")
+    code, said = objects("pure", str(REPO / "tools/pure.txt"), "--", lib)
+    assert code == 1 and "calls time" in said
+    lib = build(tmp_path, "#include <string.h>\nint f(const char *s) { return memcmp(s, s + 1, strlen(s)); }\n")
+    assert objects("pure", str(REPO / "tools/pure.txt"), "--", lib)[0] == 0
+
+
+def test_an_exported_variable_is_told(tmp_path):
+    assert objects("variables", build(tmp_path, "int counter = 1;\n"))[1].strip().endswith("exports the variable counter")
+    assert objects("variables", build(tmp_path, "static int counter = 1;\nint f(void) { return counter++; }\n"))[0] == 0
+
+
+def test_a_library_too_many_is_told():
+    assert objects("links", "/usr/bin/ls", "libc", "libselinux")[0] == 0
+    code, said = objects("links", "/usr/bin/ls", "libc")
+    assert code == 1 and "libselinux" in said
+
+
+def proto_repo(tmp_path, committed, printed):
+    (tmp_path / "proto/spur/v1").mkdir(parents=True)
+    path = tmp_path / "proto/spur/v1/spur.proto"
+    path.write_text(committed)
+    for command in (["init", "-q"], ["add", "."], ["-c", "user.name=t", "-c", "user.email=t@t", "commit", "-qm", "t"]):
+        subprocess.run(["git", "-C", str(tmp_path), *command], check=True)
+    path.write_text(printed)
+    gen = tmp_path / "gen"
+    gen.write_text(f"#!/bin/sh\ncat {path}\n")
+    gen.chmod(0o755)
+    got = subprocess.run([str(REPO / "tools/check-proto"), str(gen), str(tmp_path)], capture_output=True, text=True)
+    return got.returncode, got.stdout
+
+
+OLD = "message A {\n  optional uint32 x = 1;\n  optional string y = 2;\n}\n"
+
+
+@pytest.mark.parametrize("now, problem", [
+    (OLD, None),
+    (OLD.replace("}", "  optional bool z = 3;\n}"), None),
+    ("message A {\n  optional uint32 x = 1;\n}\n", None),
+    (OLD.replace("y = 2", "y = 3"), "A.y has tag 2 at HEAD and 3 now"),
+    (OLD.replace("uint32 x", "string x"), "A: tag 1 is"),
+    ("message A {\n  optional uint32 z = 1;\n  optional string y = 2;\n}\n", "A: tag 1 is"),
+])
+def test_a_tag_that_means_something_else_is_told(tmp_path, now, problem):
+    code, said = proto_repo(tmp_path, OLD, now)
+    assert (code == 0) == (problem is None) and (problem or "") in said
