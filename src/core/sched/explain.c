@@ -3,6 +3,8 @@
 
 #include "base/bits.h"
 #include "base/mem.h"
+#include "base/str.h"
+#include "core/model/text.h"
 
 /* Offers empty nodes: all of them, or those that take work. */
 static bool fits_empty(struct select *s, const struct ask *a, bool takes_work) {
@@ -38,6 +40,26 @@ uint32_t explain_never(struct select *s, const struct ask *a) {
     if (is_awaited(s->grid, a) || fits_empty(s, a, false))
         return REASON_NODES_UNAVAIL;
     return REASON_PARTITION_CONFIG;
+}
+
+/* A node of -w that is down or not there is named; a drained one is not, as in Slurm. */
+const char *explain_text(const struct grid *g, const struct ask *a, uint32_t reason, struct arena *out) {
+    if (reason != REASON_NODES_UNAVAIL)
+        return NULL;
+    if (!a->n_req)
+        return "Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority partitions";
+    const char **gone = arena_alloc(out, a->n_req * sizeof(*gone));
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < a->n_req; i++) {
+        uint32_t r = grid_rank_by_name(g, a->req[i]);
+        if (r == GRID_NONE || g->node[r].is_down)
+            gone[n++] = a->req[i];
+    }
+    if (!n)
+        return "ReqNodeNotAvail, May be reserved for other job";
+    auto_str list = {0};
+    hostlist_compact(gone, n, &list);
+    return arena_printf(out, "ReqNodeNotAvail, UnavailableNodes:%s", str_text(&list));
 }
 
 uint32_t explain_weight(uint32_t reason) {

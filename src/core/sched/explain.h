@@ -11,6 +11,9 @@
 /* Why it couldn't start even if nothing ran: nodes too few, too small, down or drained. REASON_NONE: it could. */
 uint32_t explain_never(struct select *s, const struct ask *a);
 
+/* Slurm's longer words for REASON_NODES_UNAVAIL, in the arena; NULL for others. */
+const char *explain_text(const struct grid *g, const struct ask *a, uint32_t reason, struct arena *out);
+
 /* Which of two reasons of a job in several partitions is the one to tell: the larger number. */
 uint32_t explain_weight(uint32_t reason);
 

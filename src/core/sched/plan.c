@@ -33,6 +33,7 @@ struct waiting { /* a pending job */
     uint64_t priority;
     int64_t expected;
     uint32_t reason;
+    const struct ask *told; /* whose reason it is; NULL: its own */
     bool is_started;
     bool is_single; /* its singleton dependency is still to be judged */
     const struct ask *promised; /* NULL: it has no promise */
@@ -218,23 +219,26 @@ static int by_turn(const void *pa, const void *pb) {
 
 /* ---- the turns ---- */
 
-static void write_start(struct pass *p, const struct waiting *w, const struct ask *a) {
-    const struct select *s = &p->select;
-    struct job_node *nodes = arena_calloc(p->out, s->n_pick, sizeof(*nodes));
-    for (uint32_t i = 0; i < s->n_pick; i++) {
-        const struct grid_node *n = &p->s->grid.node[s->pick[i].rank];
-        uint32_t tasks = s->pick[i].tasks;
+/* Seats as the state machine takes them. */
+static struct job_node *write_nodes(struct pass *p, const struct ask *a, const struct seat *seat, uint32_t n_seats) {
+    struct job_node *nodes = arena_calloc(p->out, n_seats, sizeof(*nodes));
+    for (uint32_t i = 0; i < n_seats; i++) {
+        const struct grid_node *n = &p->s->grid.node[seat[i].rank];
         nodes[i] = (struct job_node){.node_id = n->id,
                                      .name = arena_strdup(p->out, n->name),
-                                     .cpus = tasks * a->size.cpus_per_task,
-                                     .mem_mb = ask_mem(&a->size, tasks, n->mem_mb),
-                                     .n_tasks = tasks};
+                                     .cpus = seat[i].tasks * a->size.cpus_per_task,
+                                     .mem_mb = ask_mem(&a->size, seat[i].tasks, n->mem_mb),
+                                     .n_tasks = seat[i].tasks};
     }
+    return nodes;
+}
+
+static void write_start(struct pass *p, const struct waiting *w, const struct ask *a) {
     p->plan->starts[p->plan->n_starts++] =
         (struct sched_start){.job_id = w->job->id,
                              .partition = arena_strdup(p->out, p->s->grid.part[a->size.part].rec->name),
-                             .nodes = nodes,
-                             .n_nodes = s->n_pick,
+                             .nodes = write_nodes(p, a, p->select.pick, p->select.n_pick),
+                             .n_nodes = p->select.n_pick,
                              .time_limit_min = a->size.limit_min};
 }
 
@@ -284,9 +288,11 @@ static uint32_t never(struct pass *p, struct ask *a) {
     return a->never;
 }
 
-static void set_reason(struct waiting *w, uint32_t reason) {
-    if (explain_weight(reason) > explain_weight(w->reason))
-        w->reason = reason;
+static void set_reason(struct waiting *w, const struct ask *a, uint32_t reason) {
+    if (explain_weight(reason) <= explain_weight(w->reason))
+        return;
+    w->reason = reason;
+    w->told = a;
 }
 
 /* The earliest of the partitions that still give promises; ties go to the one named first. */
@@ -319,7 +325,7 @@ static void keep_waiting(struct pass *p, struct entry *e) {
         uint32_t reason = never(p, e->ask[i]);
         if (!reason)
             reason = p->queue[e->ask[i]->size.part].is_blocked ? REASON_PRIORITY : REASON_RESOURCES;
-        set_reason(e->w, reason);
+        set_reason(e->w, e->ask[i], reason);
     }
     if (!e->w->promised)
         promise(p, e);
@@ -339,7 +345,7 @@ static bool is_answered(const struct pass *p, const struct entry *e) {
 static void take_turn(struct pass *p, struct entry *e) {
     p->plan->n_considered += !is_answered(p, e);
     if (e->w->is_single && !singletons_may_start(p->singletons, e->w->job)) {
-        set_reason(e->w, REASON_DEPENDENCY);
+        set_reason(e->w, NULL, REASON_DEPENDENCY);
         return;
     }
     if (!(e->w->promised ? try_instead(p, e) : try_now(p, e)))
@@ -355,20 +361,29 @@ static void take_turns(struct pass *p) {
             continue;
         if (p->plan->n_considered >= most || p->plan->n_starts >= p->s->params.max_starts) {
             p->plan->is_cut = true;
-            set_reason(e->w, REASON_PRIORITY);
+            set_reason(e->w, NULL, REASON_PRIORITY);
             continue;
         }
         take_turn(p, e);
     }
 }
 
+static void write_note(struct pass *p, const struct waiting *w) {
+    struct sched_note *n = &p->plan->notes[p->plan->n_notes++];
+    *n = (struct sched_note){w->job->id, w->reason, w->expected, w->priority, NULL, NULL, 0};
+    if (w->told)
+        n->text = explain_text(&p->s->grid, w->told, w->reason, p->out);
+    if (!w->promised)
+        return;
+    n->nodes = write_nodes(p, w->promised, w->seat, w->n_seats);
+    n->n_nodes = w->n_seats;
+}
+
 static void write_notes(struct pass *p) {
-    struct sched_plan *plan = p->plan;
-    plan->notes = arena_alloc(p->out, (p->n_waiting + 1) * sizeof(*plan->notes));
+    p->plan->notes = arena_alloc(p->out, (p->n_waiting + 1) * sizeof(*p->plan->notes));
     for (uint32_t i = 0; i < p->n_waiting; i++) {
-        const struct waiting *w = &p->waiting[i];
-        if (!w->is_started)
-            plan->notes[plan->n_notes++] = (struct sched_note){w->job->id, w->reason, w->expected, w->priority};
+        if (!p->waiting[i].is_started)
+            write_note(p, &p->waiting[i]);
     }
 }
 

@@ -35,6 +35,10 @@ struct sched_note { /* of a job that stays */
     uint32_t reason;             /* enum job_reason */
     int64_t expected_start_unix; /* 0: not known */
     uint64_t priority;
+    const char *text; /* what squeue shows instead of the reason's word, e.g. "ReqNodeNotAvail, UnavailableNodes:n[2,5]";
+                       * NULL: the word */
+    const struct job_node *nodes; /* where it is promised to start at expected_start_unix; NULL: it has no promise */
+    uint32_t n_nodes;
 };
 
 struct sched_plan {

@@ -286,9 +286,18 @@ static void nodes_that_take_no_work(void **state) {
     assert_string_equal(where(&f, 1), "n4:1");
     assert_int_equal(reason(&f, 2), REASON_NODES_UNAVAIL);
     assert_int_equal(reason(&f, 3), REASON_NODES_UNAVAIL);
+    assert_string_equal(plan_note(&f.p, 2)->text, "ReqNodeNotAvail, May be reserved for other job");
+    assert_string_equal(plan_note(&f.p, 3)->text, "Nodes required for job are DOWN, DRAINED or reserved for jobs in "
+                                                  "higher priority partitions");
     set_node(&f, 2, NODE_UP, false);
     plan(&f, NOW);
     assert_string_equal(where(&f, 3), "n2:1 n4:1");
+    set_node(&f, 2, NODE_DOWN, false);
+    set_node(&f, 5, NODE_DOWN, false);
+    static const char *const n25[] = {"n2", "n5"};
+    world_submit(&f.w, (struct job_spec){.req_nodes = n25, .n_req_nodes = 2, .n_tasks = 2, .partition = "long"}, NOW);
+    plan(&f, NOW);
+    assert_string_equal(plan_note(&f.p, 4)->text, "ReqNodeNotAvail, UnavailableNodes:n[2,5]");
     fix_fini(&f);
 }
 
@@ -306,6 +315,9 @@ static void promise_and_backfill(void **state) {
     plan(&f, NOW + 60);
     assert_int_equal(reason(&f, big), REASON_RESOURCES);
     assert_int_equal(expected(&f, big), NOW + 1200);
+    assert_int_equal(plan_note(&f.p, big)->n_nodes, 4);
+    assert_string_equal(plan_note(&f.p, big)->nodes[3].name, "n4");
+    assert_null(plan_note(&f.p, too_long)->nodes);
     assert_int_equal(reason(&f, too_long), REASON_PRIORITY);
     assert_int_equal(expected(&f, too_long), 0);
     assert_string_equal(where(&f, fits), "n3:8 n4:8"); /* ends at the very second of the promise */
