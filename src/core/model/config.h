@@ -34,12 +34,13 @@ struct conf {
     uint32_t n_peers;
     uint32_t node_id; /* 0: from peers */
     uint32_t snapshot_entries;
+    const char *state_dir; /* "/var/spool/spur"; --state-dir goes before it */
     const char *socket; /* the local socket; NULL: STATE_DIR/spurctld.sock */
     /* [auth] */
     enum auth_mode auth_mode; /* plugin = "none" makes it AUTH_DISABLED */
-    const char *jwt_key, *jwt_key_file;
+    const char *jwt_key, *jwt_key_file; /* jwt_key: the key, or a file's path; at most one of the two is set */
     /* [logging] */
-    const char *log_level, *log_format, *log_file;
+    const char *log_level, *log_format, *log_file; /* log_file NULL: standard error */
 };
 
 /* Reads a tree into *out, starting from the defaults. Unknown keys, wrong types and impossible values are told with

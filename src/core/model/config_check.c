@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What several values of spur.conf have to do with each other, and what becomes of values that are not kept as they
+ * are written: node lists, authentication, partitions' numbers.
+ */
+#include <inttypes.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/map.h"
+#include "base/mem.h"
+#include "core/model/config_table.h"
+#include "core/model/text.h"
+
+/* The line of a key, else that of its table. */
+static uint32_t line_of(const struct tree *t, const char *key) {
+    const struct tree *v = conf_child(t, key);
+    return v ? v->line : t ? t->line : 1;
+}
+
+static bool is_name(const char *s, const char *more) {
+    if (!*s || strchr(more, *s))
+        return false;
+    for (; *s; s++) {
+        bool plain = (*s >= 'a' && *s <= 'z') || (*s >= 'A' && *s <= 'Z') || (*s >= '0' && *s <= '9');
+        if (!plain && !strchr(more, *s))
+            return false;
+    }
+    return true;
+}
+
+/* Node names of a list, or a problem at the key's line. */
+static void expand(struct conf_reading *r, const struct tree *t, const char *section, const char *key,
+                   const char *list, const char *const **out, uint32_t *out_n) {
+    struct err e = {0};
+    if (hostlist_expand(list, r->arena, out, out_n, &e) == 0)
+        return;
+    const char *why = str_starts(e.text, "_parse_single_range: ") ? strchr(e.text, ' ') + 1 : e.text;
+    conf_problem(r, line_of(t, key), "%s.%s: %s", section, key, why);
+}
+
+/* ---- [[partitions]] ---- */
+
+static void check_part(struct conf_reading *r, const struct part *p, const struct tree *t) {
+    if (p->default_time_min > p->max_time_min)
+        conf_problem(r, line_of(t, "default_time"), "partitions.default_time: is more than max_time");
+    if (p->max_nodes && p->min_nodes > p->max_nodes)
+        conf_problem(r, line_of(t, "min_nodes"), "partitions.min_nodes: is more than max_nodes");
+}
+
+/* Borrowed texts in the map: names are in the arena. */
+static void check_part_name(struct conf_reading *r, struct maps *seen, struct conf_part_at *at) {
+    const char *name = at->v.p.name;
+    uint32_t line = line_of(at->t, "name");
+    if (!name) {
+        if (!conf_child(at->t, "name"))
+            conf_problem(r, at->t->line, "partitions.name: is missing");
+        return;
+    }
+    if (!is_name(name, "-_.")) {
+        conf_problem(r, line, "partitions.name: \"%s\" is not allowed; must be letters, digits, `-`, `_` and `.`", name);
+        return;
+    }
+    struct conf_part_at *first = maps_get(seen, name);
+    if (first)
+        conf_problem(r, line, "partitions.name: \"%s\" is there already, in line %" PRIu32, name, line_of(first->t, "name"));
+    else
+        maps_put(seen, name, at);
+}
+
+static void set_part_nodes(struct conf_reading *r, struct conf_part_at *at) {
+    struct part *p = &at->v.p;
+    p->nodes_text = at->v.nodes ? at->v.nodes : "ALL";
+    p->all_nodes = !at->v.nodes || strcasecmp(at->v.nodes, "ALL") == 0;
+    if (!p->all_nodes)
+        expand(r, at->t, "partitions", "nodes", at->v.nodes, &p->nodes, &p->n_nodes);
+}
+
+static void one_default_part(struct conf_reading *r) {
+    struct conf_part built_in = {0};
+    conf_set_defaults(r->arena, "partitions", &built_in);
+    built_in.p.id = 1;
+    built_in.p.name = "default";
+    built_in.p.is_default = built_in.p.all_nodes = true;
+    built_in.p.nodes_text = "ALL";
+    r->all->c.rep.parts = arena_memdup(r->arena, &built_in.p, sizeof(built_in.p));
+    r->all->c.rep.n_parts = 1;
+}
+
+void conf_finish_parts(struct conf_reading *r, struct conf_part_at *part, uint32_t n) {
+    auto_call(maps_fini) struct maps seen = {0};
+    const struct tree *first_default = NULL;
+    if (n == 0) {
+        one_default_part(r);
+        return;
+    }
+    struct part *list = arena_calloc(r->arena, n, sizeof(*list));
+    for (uint32_t i = 0; i < n; i++) {
+        struct conf_part_at *at = &part[i];
+        check_part_name(r, &seen, at);
+        check_part(r, &at->v.p, at->t);
+        set_part_nodes(r, at);
+        if (at->v.p.is_default && first_default)
+            conf_problem(r, line_of(at->t, "default"),
+                         "partitions.default: only one may be, and line %" PRIu32 " has one already",
+                         line_of(first_default, "default"));
+        if (at->v.p.is_default && !first_default)
+            first_default = at->t;
+        at->v.p.id = i + 1;
+        list[i] = at->v.p;
+    }
+    r->all->c.rep.parts = list;
+    r->all->c.rep.n_parts = n;
+}
+
+/* ---- [[nodes]] ---- */
+
+void conf_finish_nodes(struct conf_reading *r, struct conf_node_at *node, uint32_t n) {
+    struct node_overlay *list = arena_calloc(r->arena, n, sizeof(*list));
+    for (uint32_t i = 0; i < n; i++) {
+        struct node_overlay *o = &node[i].v.o;
+        const struct tree *t = node[i].t;
+        if (node[i].v.names)
+            expand(r, t, "nodes", "names", node[i].v.names, &o->names, &o->n_names);
+        else if (!conf_child(t, "names"))
+            conf_problem(r, t->line, "nodes.names: is missing");
+        if (o->address && o->n_names > 1)
+            conf_problem(r, line_of(t, "address"), "nodes.address: is for one node, and `names` has %" PRIu32, o->n_names);
+        list[i] = *o;
+    }
+    r->all->c.rep.overlays = list;
+    r->all->c.rep.n_overlays = n;
+}
+
+/* ---- the rest ---- */
+
+static bool is_peer(const char *s) {
+    const char *colon = strrchr(s, ':');
+    uint64_t port;
+    return colon && colon != s && !str_to_u64(colon + 1, 65535, &port) && port && !strpbrk(s, " \t\n/");
+}
+
+static void check_peers(struct conf_reading *r, const struct tree *controller) {
+    const struct conf *c = &r->all->c;
+    uint32_t line = line_of(controller, "peers"), members = MAX(c->n_peers, 1);
+    for (uint32_t i = 0; i < c->n_peers; i++) {
+        if (!is_peer(c->peers[i]))
+            conf_problem(r, line, "controller.peers: \"%s\" is not allowed; must be \"host:port\"", c->peers[i]);
+        for (uint32_t k = 0; k < i; k++) {
+            if (str_eq(c->peers[i], c->peers[k])) {
+                conf_problem(r, line, "controller.peers: \"%s\" is there twice", c->peers[i]);
+                break;
+            }
+        }
+    }
+    if (c->node_id > members)
+        conf_problem(r, line_of(controller, "node_id"),
+                     "controller.node_id: %" PRIu32 " is not from 1 to %" PRIu32 ", the number of peers", c->node_id,
+                     members);
+}
+
+static void check_job_ids(struct conf_reading *r, const struct tree *controller) {
+    struct rconf *rep = &r->all->c.rep;
+    rep->max_job_id = MIN(rep->max_job_id, JOB_ID_MAX);
+    if (rep->first_job_id > rep->max_job_id)
+        conf_problem(r, line_of(controller, "first_job_id"), "controller.first_job_id: is more than max_job_id");
+}
+
+static void check_auth(struct conf_reading *r, const struct tree *auth) {
+    struct conf_all *all = r->all;
+    bool none = str_eq(all->auth_plugin, "none");
+    if (none && conf_child(auth, "mode") && all->auth_mode != AUTH_DISABLED)
+        conf_problem(r, line_of(auth, "mode"), "auth.mode: contradicts plugin = \"none\", which believes everyone");
+    if (all->c.jwt_key && all->c.jwt_key_file)
+        conf_problem(r, line_of(auth, "jwt_key_file"), "auth.jwt_key_file: only one of it and jwt_key may be set");
+    all->c.auth_mode = none ? AUTH_DISABLED : (enum auth_mode)all->auth_mode;
+}
+
+void conf_finish_rest(struct conf_reading *r, const struct tree *root) {
+    struct conf_all *all = r->all;
+    const struct tree *controller = conf_child(root, "controller");
+    check_peers(r, controller);
+    check_job_ids(r, controller);
+    check_auth(r, conf_child(root, "auth"));
+    all->c.rep.admission_token = all->admission_mode == 1;
+    if (all->c.rep.cluster_name && !is_name(all->c.rep.cluster_name, "-_."))
+        conf_problem(r, line_of(root, "cluster_name"),
+                     "cluster_name: \"%s\" is not allowed; must be letters, digits, `-`, `_` and `.`",
+                     all->c.rep.cluster_name);
+}
