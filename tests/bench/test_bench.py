@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The benchmarks run and end with their line. How fast is not asked here: that depends on the machine."""
+import os
+import pathlib
+import re
+import subprocess
+
+import pytest
+
+RUN = pathlib.Path(__file__).resolve().parent / "run"
+
+
+@pytest.mark.parametrize("name, count, unit", [
+    ("fsync", None, "/s"), ("submit", 300, "/s"), ("submit64", 2000, "/s"), ("sbatch", 50, "/s"), ("lifecycle", 30, "s"),
+    ("memory", 500, "MB"), ("gap", 50, "ms"),
+])
+def test_each_benchmark_ends_with_its_line(name, count, unit):
+    got = subprocess.run([str(RUN), name, *(["--count", str(count)] if count else []), "--build", os.environ["SPUR_TEST_BUILD"]],
+                         capture_output=True, text=True, timeout=120)
+    assert got.returncode == 0, got.stdout + got.stderr
+    assert re.fullmatch(rf"{name} -?[\d.]+ {unit}", got.stdout.splitlines()[-1])
+
+
+def test_a_peer_is_compared(tmp_path):
+    """The "other installation" is a shell with commands that take no time."""
+    for name, text in (("sbatch", "echo Submitted batch job 1"), ("squeue", "true"), ("scancel", "true")):
+        (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / name).chmod(0o755)
+    for name in ("sbatch", "lifecycle"):
+        got = subprocess.run([str(RUN), name, "--count", "20", "--peer", f"env PATH={tmp_path}:/usr/bin:/bin", "--build",
+                              os.environ["SPUR_TEST_BUILD"]], capture_output=True, text=True, timeout=120)
+        assert got.returncode == 0, got.stdout + got.stderr
+        assert re.search(r"the peer: [\d.]+; ours is [\d.]+ times as good", got.stdout)
