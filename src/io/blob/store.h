@@ -62,6 +62,8 @@ struct pack_info *store_pack(struct blob_store *s, uint32_t number); /* makes th
 /* The files of `dir` into the index. */
 int store_load(struct blob_store *s, const char *dir, struct err *e);
 
+void put_open(struct blob_store *s);
+void put_close(struct blob_store *s);     /* ends the puts that wait for their turn */
 void collect_close(struct blob_store *s); /* ends the collections that are asked for */
 
 #endif
