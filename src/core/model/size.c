@@ -48,6 +48,7 @@ int size_mb_parse(const char *s, uint64_t *out_mb) {
     return 0;
 }
 
+/* As Slurm: one step up while nothing is lost, but the half of a unit is none: 1536M is 1.50G, 16000M stays. */
 void size_mb_print(uint64_t mb, struct str *out) {
     static const char units[] = "MGTPE";
     size_t unit = 0;
@@ -55,9 +56,14 @@ void size_mb_print(uint64_t mb, struct str *out) {
         str_addc(out, '0');
         return;
     }
-    for (; mb % 1024 == 0 && units[unit + 1]; unit++)
-        mb /= 1024;
-    str_addf(out, "%" PRIu64 "%c", mb, units[unit]);
+    if (mb % 512) {
+        str_addf(out, "%" PRIu64 "M", mb);
+        return;
+    }
+    double n = (double)mb;
+    for (; n >= 1024 && units[unit + 1]; unit++)
+        n /= 1024;
+    str_addf(out, n == (double)(uint64_t)n ? "%.0f%c" : "%.2f%c", n, units[unit]);
 }
 
 int count_parse(const char *s, uint64_t max, uint64_t *out) {

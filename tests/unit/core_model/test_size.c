@@ -37,7 +37,7 @@ static void size_texts(void **state) {
         const char *want;
     } rows[] = {{0, "0"},          {1, "1M"},         {500, "500M"},     {1024, "1G"},       {16000, "16000M"},
                 {2048, "2G"},      {4000, "4000M"},   {1048576, "1T"},   {1048577, "1048577M"},
-                {3ull << 20, "3T"}, {5ull << 30, "5P"}, {1536, "1536M"}};
+                {3ull << 20, "3T"}, {5ull << 30, "5P"}, {1536, "1.50G"}, {64000, "62.50G"}};
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         auto_str s = {0};
         size_mb_print(rows[i].mb, &s);
