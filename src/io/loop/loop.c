@@ -53,6 +53,7 @@ struct loop {
     atomic_size_t posted_max;
     struct loop_timer *timers_free, *timers_made;
     struct watched *watched;
+    struct buf scratch;
     struct gap gap;
 };
 
@@ -122,6 +123,7 @@ void loop_free(struct loop *l) {
     }
     vec_fini(&l->posted);
     vec_fini(&l->taken);
+    buf_fini(&l->scratch);
     pthread_mutex_destroy(&l->lock);
     free(l);
 }
@@ -204,6 +206,15 @@ void loop_late_cancel(struct loop_late *n) {
     n->prev->next = n->next;
     n->next->prev = n->prev;
     n->next = n->prev = NULL;
+}
+
+uint64_t loop_turn(const struct loop *l) {
+    return gap_turns(&l->gap);
+}
+
+struct buf *loop_scratch(struct loop *l) {
+    l->scratch.n = 0;
+    return &l->scratch;
 }
 
 /* libuv's timers can be freed only a turn after they were closed; every call has one, so they are kept and used again. */

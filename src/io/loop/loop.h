@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 
 struct uv_loop_s;
@@ -42,6 +43,13 @@ struct loop_late {
 };
 void loop_late(struct loop *l, struct loop_late *n);
 void loop_late_cancel(struct loop_late *n);
+
+/* A number that differs in different turns. */
+uint64_t loop_turn(const struct loop *l);
+
+/* One buffer for the whole loop: for what is read or gathered and dealt with before the function of the loop that asked
+ * for it returns. Whoever takes it overwrites what the last one left. */
+struct buf *loop_scratch(struct loop *l);
 
 /* One-shot timer. Dead once fn is called or loop_timer_stop returns. */
 struct loop_timer;

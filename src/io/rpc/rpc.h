@@ -36,8 +36,9 @@ struct rpc_peer {
     char address[64];    /* "127.0.0.1:5123", "[::1]:5123" or "unix" */
 };
 
-/* A method. `start` is called once the first (for a unary method: the one, whole) message is there. It answers now
- * or later, exactly once, with rpc_reply or rpc_fail; the message is borrowed until it returns. */
+/* A method. `start` is called once the first (for a unary method: the one, whole) message is there; for streams_in with
+ * NULL when the client half-closed without sending one. It answers now or later, exactly once, with rpc_reply or
+ * rpc_fail; the message is borrowed until it returns. */
 struct rpc_method {
     const char *path; /* "/spur.v1.Controller/SubmitJob" */
     bool streams_in;  /* the client may send many messages: on_message gets those after the first */
@@ -54,6 +55,7 @@ struct rpc_server_conf {
     uint32_t max_streams;      /* a connection; default 256 */
     uint32_t max_connections;  /* default 4096 */
     uint64_t idle_ms;          /* a connection with no stream is closed after; 0: never */
+    uint64_t handshake_ms;     /* a connection that sends no HTTP/2 preface is closed after; default 10,000 */
     /* A serialized FileDescriptorSet for the reflection service (grpc.reflection.v1 and v1alpha); NULL: none. */
     const void *descriptors;
     size_t n_descriptors;
@@ -74,6 +76,7 @@ struct rpc_server_stats {
 };
 struct rpc_server_stats rpc_server_stats(const struct rpc_server *s);
 
+const struct rpc_method *rpc_method_of(const struct rpc_call *c);
 const struct rpc_peer *rpc_peer(const struct rpc_call *c);
 const char *rpc_metadata(const struct rpc_call *c, const char *name); /* lower case; NULL: absent. First of several. */
 int64_t rpc_deadline_ms(const struct rpc_call *c); /* on loop_now_ms's clock; INT64_MAX: none */
@@ -83,16 +86,18 @@ void *rpc_data(const struct rpc_call *c);
  * be called and do nothing; the handle stays valid until one of the first two. */
 void rpc_on_cancel(struct rpc_call *c, void (*fn)(struct rpc_call *c, void *data));
 bool rpc_is_cancelled(const struct rpc_call *c);
-/* Streaming methods: next messages, then NULL when the client half-closed. */
+/* Streaming methods: next messages, then NULL when the client half-closed. Until it is set they wait, and the client's
+ * window with them; what waits is delivered before this returns, or after `start` returned. */
 void rpc_on_message(struct rpc_call *c, void (*fn)(struct rpc_call *c, void *data, const void *message, size_t n));
 /* Sends one message of a stream (copied). Returns the bytes that wait to be sent, for back pressure; on_drain is called
- * once when they fell below 64 KiB again. */
+ * each time they fall below 64 KiB after having been above. A call that lets more than 64 MiB wait is cut off. */
 size_t rpc_push(struct rpc_call *c, const void *message, size_t n);
 void rpc_on_drain(struct rpc_call *c, void (*fn)(struct rpc_call *c, void *data));
-/* The end, exactly once; the handle is dead afterwards. rpc_reply sends a last message (message NULL: none). */
+/* The end, exactly once; the handle is dead afterwards. rpc_reply sends a last message (NULL: none, where the method
+ * streams out; a unary method always sends one, so that NULL is the empty one there). */
 void rpc_reply(struct rpc_call *c, const void *message, size_t n);
 void rpc_fail(struct rpc_call *c, const struct err *why);
-/* Adds to the trailers of the answer, e.g. "retry-after-ms". Before reply or fail. */
+/* Adds to the trailers of the answer, e.g. "retry-after-ms". Before reply or fail. At most 16; lower case, printable. */
 void rpc_trailer(struct rpc_call *c, const char *name, const char *value);
 
 /* ------------------------------------------------------------------ client */
@@ -124,12 +129,18 @@ typedef void (*rpc_done_fn)(void *arg, int code, const struct err *why, const vo
 struct rpc_request *rpc_send(struct rpc_channel *ch, const char *method, const char *metadata, const void *message,
                              size_t n, uint64_t timeout_ms, rpc_done_fn done, void *arg);
 /* Server stream: on_message for each message, then done. No bound in time; idle_ms without a message (0: none) ends it
- * with E_DEADLINE. on_message may return false to stop reading until rpc_resume. */
+ * with E_DEADLINE. on_message may return false to stop reading until rpc_resume, after which the next message comes at
+ * the end of the loop's turn at the earliest. */
 struct rpc_request *rpc_stream(struct rpc_channel *ch, const char *method, const char *metadata, const void *message,
                                size_t n, uint64_t idle_ms, bool (*on_message)(void *arg, const void *message, size_t n),
                                rpc_done_fn done, void *arg);
 void rpc_resume(struct rpc_request *r);
 void rpc_cancel(struct rpc_request *r); /* done is called with E_CANCELLED before it returns */
+
+/* Inside `done`: metadata of the answer that is not the protocol's own, such as "retry-after-ms". NULL: absent. */
+const char *rpc_request_trailer(const struct rpc_request *r, const char *name);
+/* Inside `done`: whether the peer may have got the request. false: no connection was there for it. */
+bool rpc_request_was_sent(const struct rpc_request *r);
 
 /* The address that the channel is connected to, or tried last. Borrowed. */
 const char *rpc_channel_address(const struct rpc_channel *ch);
