@@ -72,6 +72,7 @@ void out_notice(struct outbox *o, bool is_problem, const char *fmt, ...) __attri
 void outbox_flush(struct outbox *o);
 /* Owner's thread. */
 void outbox_deliver(struct outbox *o); /* calls back for all that was flushed */
+void outbox_deliver_state(struct outbox *o); /* restores and entries only, up to the first of another kind */
 int outbox_restore_error(struct outbox *o, struct err *e); /* what on_restore returned, if it failed */
 void outbox_opened(struct outbox *o);  /* from now on a failed on_restore ends the process */
 void outbox_close(struct outbox *o);   /* nothing is delivered any more; the journal's share of it is given up */

@@ -138,7 +138,7 @@ static int wait_for_open(struct journal *j, struct err *e) {
     pthread_mutex_unlock(&j->open_lock);
     if (rc != 0)
         return rc;
-    outbox_deliver(j->out); /* on_restore has been called when we return */
+    outbox_deliver_state(j->out); /* on_restore has been called when we return */
     outbox_opened(j->out);
     return outbox_restore_error(j->out, e);
 }

@@ -210,7 +210,7 @@ static bool next_batch(struct outbox *o) {
 }
 
 /* An owner may close the journal from within one of these calls; the rest is then delivered from there. */
-void outbox_deliver(struct outbox *o) {
+static void deliver(struct outbox *o, bool state_only) {
     if (o->closed)
         return;
     for (;;) {
@@ -219,11 +219,23 @@ void outbox_deliver(struct outbox *o) {
                 return;
             continue;
         }
-        const struct out_item *it = &o->now->items.p[o->at++];
+        const struct out_item *it = &o->now->items.p[o->at];
+        if (state_only && it->kind != OUT_ENTRY && it->kind != OUT_RESTORE)
+            return;
+        o->at++;
         /* After a failed on_restore the owner has no state that entries could be applied to. */
         if (o->restore_code == 0 || it->kind == OUT_REFUSED)
             deliver_one(o, it, o->now->bytes.p + it->at);
     }
+}
+
+void outbox_deliver(struct outbox *o) {
+    deliver(o, false);
+}
+
+/* Within journal_open the owner has no journal yet that it could answer to. The rest is on its way as a post. */
+void outbox_deliver_state(struct outbox *o) {
+    deliver(o, true);
 }
 
 int outbox_restore_error(struct outbox *o, struct err *e) {

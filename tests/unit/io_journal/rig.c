@@ -158,6 +158,7 @@ void rig_reopen(struct rig *r) {
 struct waiting {
     struct rig *r;
     bool (*done)(struct rig *r);
+    struct loop_timer *look;
 };
 
 static bool is_done(void *arg) {
@@ -165,9 +166,18 @@ static bool is_done(void *arg) {
     return w->done(w->r);
 }
 
+/* Some conditions change without a word to the owner. */
+static void look_again(void *arg) {
+    struct waiting *w = arg;
+    w->look = loop_timer_start(w->r->loop, 2, look_again, w);
+}
+
 void rig_until(struct rig *r, bool (*done)(struct rig *r), uint64_t timeout_ms) {
-    struct waiting w = {r, done};
-    if (!loop_run_until(r->loop, is_done, &w, timeout_ms))
+    struct waiting w = {r, done, NULL};
+    look_again(&w);
+    bool ok = loop_run_until(r->loop, is_done, &w, timeout_ms);
+    loop_timer_stop(w.look);
+    if (!ok)
         fail_msg("waited %d ms in vain: %d proposed, %d applied, %d refused (%s), last notice: %s", (int)timeout_ms,
                  (int)r->proposed, (int)r->applied, (int)r->refused, r->refused_why, r->notice);
 }
