@@ -23,6 +23,8 @@ typedef void (*host_proposed_fn)(void *arg, int code, const struct err *why, uin
 /* What came of a call: 0 with the reply's bytes (borrowed for the call), or a code with its text. */
 typedef void (*host_reply_fn)(void *arg, int code, const struct err *why, const void *reply, size_t n_reply);
 
+typedef void (*host_stored_fn)(void *arg, int code, const struct err *why, const uint8_t hash[32]);
+
 struct host {
     void *impl;
     /* Milliseconds of a clock that never goes back; its zero means nothing. */
@@ -40,6 +42,11 @@ struct host {
 
     /* Puts one command into the log. Takes the bytes. `fn` is called exactly once. */
     void (*propose)(void *impl, struct buf command, host_proposed_fn fn, void *arg);
+
+    /* Bulk beside the log: stores bytes durably under their hash (32 bytes), and brings them back. Both call `fn` exactly
+     * once, store perhaps before it returns. Takes the bytes. Controllers only: NULL in agents. */
+    void (*store)(void *impl, struct buf bytes, host_stored_fn fn, void *arg);
+    void (*load)(void *impl, const uint8_t hash[32], host_reply_fn fn, void *arg);
 
     /* Calls `method` ("/package.Service/Method") at `address` ("host:port"). Takes the bytes. `metadata` is
      * "name: value" lines ending in \n, or NULL. `fn` is called exactly once. */

@@ -211,7 +211,8 @@ REC_DECLARE(heartbeat_reply, HEARTBEAT_REPLY_FIELDS)
     F(U64, max_rss_kb, 10, _)                                                                                          \
     F(U64, user_cpu_us, 11, _)                                                                                         \
     F(U64, sys_cpu_us, 12, _)                                                                                          \
-    F(BOOL, drain_node, 13, _) /* something could not be killed: text says what */
+    F(BOOL, drain_node, 13, _)  /* something could not be killed: text says what */                                    \
+    F(BOOL, node_failed, 14, _) /* the node was started anew while it ran */
 REC_DECLARE(run_report, RUN_REPORT_FIELDS)
 
 /* ---- controller to agent; each call carries a credential: see wire/proof.h ---- */

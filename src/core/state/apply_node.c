@@ -78,7 +78,7 @@ int apply_node_register(struct apply *ap, const struct cmd_node_register *cmd) {
     struct state *s = ap->s;
     if (!cmd->node || !cmd->node->name || !*cmd->node->name || !cmd->node->cpus)
         return apply_refuse(ap, E_NODE_NAME, "%s", err_sentence(E_NODE_NAME));
-    const struct node *old = state_node_named(s, cmd->node->name);
+    const struct node *old = state_find_node(s, cmd->node->name);
     int rc = check_key(ap, old, cmd->node);
     if (rc)
         return rc;

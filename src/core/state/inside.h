@@ -62,7 +62,6 @@ static inline const struct job *state_job(const struct state *s, uint32_t id) {
 static inline const struct node *state_node(const struct state *s, uint32_t id) {
     return cow_get(s->nodes.root, id);
 }
-const struct node *state_node_named(const struct state *s, const char *name);
 void state_derive(struct state *s); /* makes the derived part from the tables */
 
 /* ---- apply.c ---- */

@@ -77,7 +77,7 @@ int state_check(const struct state *s, struct err *e) {
                                           : err_set(e, E_INTERNAL, "node %s has a wrong id", n->name);
         if (rc)
             return rc;
-        if (state_node_named(s, n->name) != n)
+        if (state_find_node(s, n->name) != n)
             return err_set(e, E_INTERNAL, "node %s is not found by its name", n->name);
     }
     if (s->tokens.n != s->token_at.n && s->tokens.n < s->token_at.n)

@@ -68,7 +68,7 @@ void state_put_node(struct state *s, const struct node *n) {
     cow_put(&s->nodes, n->id, packed);
 }
 
-const struct node *state_node_named(const struct state *s, const char *name) {
+const struct node *state_find_node(const struct state *s, const char *name) {
     void *id = name ? maps_get(&s->node_names, name) : NULL;
     return id ? state_node(s, (uint32_t)(uintptr_t)id) : NULL;
 }

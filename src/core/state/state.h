@@ -61,6 +61,9 @@ void state_view(struct state *s, struct view *out); /* pins; end it with state_v
 void state_view_end(struct state *s, struct view *v);
 void state_peek(const struct state *s, struct view *out); /* no pin: good until the next apply, on this thread only */
 
+/* By name, without a scan; good until the next apply. NULL: none. */
+const struct node *state_find_node(const struct state *s, const char *name);
+
 struct state_stats {
     size_t jobs, nodes, tokens, bytes, waiting; /* bytes: held by records; waiting: kept for views only */
     size_t pending, running, over;

@@ -84,3 +84,23 @@ int cred_secret_from(const char *inline_text, const char *file, struct secret *o
         secret_set(out, inline_text, n);
     return r;
 }
+
+struct cred_hasher {
+    crypto_generichash_state st;
+};
+
+struct cred_hasher *cred_hasher_new(void) {
+    struct cred_hasher *h = NULL; /* libsodium asks for an alignment of 64 */
+    must(posix_memalign((void **)&h, 64, sizeof(*h)) == 0);
+    crypto_generichash_init(&h->st, NULL, 0, 32);
+    return h;
+}
+
+void cred_hasher_add(struct cred_hasher *h, const void *p, size_t n) {
+    crypto_generichash_update(&h->st, p, n);
+}
+
+void cred_hasher_end(struct cred_hasher *h, uint8_t out[32]) {
+    crypto_generichash_final(&h->st, out, 32);
+    free(h);
+}

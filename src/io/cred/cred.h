@@ -40,6 +40,11 @@ void cred_public_print(const struct cred_public *p, char out[65]);
 void cred_sign(const struct cred_key *k, const void *p, size_t n, uint8_t out[CRED_SIGNATURE_SIZE]);
 bool cred_verify(const struct cred_public *pub, const void *p, size_t n, const uint8_t sig[CRED_SIGNATURE_SIZE]);
 void cred_hash(const void *p, size_t n, uint8_t out[32]); /* BLAKE2b-256 */
+/* The same of something that comes in pieces; cred_hasher_end frees it. */
+struct cred_hasher;
+struct cred_hasher *cred_hasher_new(void);
+void cred_hasher_add(struct cred_hasher *h, const void *p, size_t n);
+void cred_hasher_end(struct cred_hasher *h, uint8_t out[32]);
 bool cred_same(const void *a, const void *b, size_t n);   /* constant time */
 
 /* JWT, HS256 only ("none" and other algorithms are refused whatever the token says). */

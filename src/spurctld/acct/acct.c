@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The writer. Ends are collected while a batch is being written and become the next one, so that a burst costs few
+ * transactions. One batch is out at a time: order without a lock.
+ */
+#include "spurctld/acct/acct.h"
+
+#include <string.h>
+#include <time.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/vec.h"
+#include "io/sql/sql.h"
+#include "spurctld/acct/schema.h"
+
+#define RETRY_MS 1000u
+
+struct row {
+    uint64_t index;
+    void *job; /* packed */
+};
+
+struct waiter {
+    uint64_t index;
+    void (*fn)(void *arg);
+    void *arg;
+};
+
+typedef VEC(struct row) rows;
+
+struct acct {
+    struct room *room;
+    char *path;
+    struct sql *db;         /* the worker's while a batch is out */
+    struct sql_stmt *insert, *mark;
+    rows next, out;         /* collected; being written */
+    bool is_out;
+    struct host_timer *retry;
+    uint64_t flushed;
+    VEC(struct waiter) waiters;
+    int failed; /* of the batch that came back */
+    struct err why;
+    struct acct_stats stats;
+};
+
+static int open_db(struct acct *a, struct err *e) {
+    struct sql_stmt *st = NULL;
+    int rc = sql_open(a->path, SQL_WRITE, &a->db, e);
+    if (!rc)
+        rc = schema_prepare(a->db, e);
+    if (!rc)
+        rc = sql_prepare(a->db, SCHEMA_INSERT_JOB, &a->insert, e);
+    if (!rc)
+        rc = sql_prepare(a->db, SCHEMA_SET_INDEX, &a->mark, e);
+    if (!rc)
+        rc = sql_prepare(a->db, SCHEMA_GET_INDEX, &st, e);
+    if (rc)
+        return rc;
+    rc = sql_step(st, e);
+    if (rc == 1)
+        a->flushed = (uint64_t)sql_i64(st, 0);
+    sql_stmt_free(st);
+    return rc < 0 ? rc : 0;
+}
+
+int acct_open(struct room *r, const char *path, struct acct **out, struct err *e) {
+    struct acct *a = xnew(struct acct);
+    a->room = r;
+    a->path = xstrdup(path);
+    int rc = open_db(a, e);
+    if (rc) {
+        acct_close(a);
+        return rc;
+    }
+    *out = a;
+    return 0;
+}
+
+static int write_row(struct acct *a, const struct row *row) {
+    auto_buf record = {0};
+    rec_encode(job_rec(), row->job, &record);
+    schema_bind_job(a->insert, row->job, record.p, record.n);
+    int rc = sql_step(a->insert, &a->why);
+    return rc < 0 ? rc : 0;
+}
+
+static int write_batch(struct acct *a) {
+    if (!a->out.n)
+        return 0;
+    int rc = sql_exec(a->db, "BEGIN IMMEDIATE", &a->why);
+    for (size_t i = 0; !rc && i < a->out.n; i++)
+        rc = write_row(a, &a->out.p[i]);
+    if (!rc) {
+        sql_bind_i64(a->mark, 1, (int64_t)a->out.p[a->out.n - 1].index);
+        rc = MIN(sql_step(a->mark, &a->why), 0);
+    }
+    if (!rc)
+        rc = sql_exec(a->db, "COMMIT", &a->why);
+    if (rc) {
+        sql_reset(a->insert);
+        sql_reset(a->mark);
+        sql_exec(a->db, "ROLLBACK", NULL);
+    }
+    return rc;
+}
+
+static void work(void *arg) {
+    struct acct *a = arg;
+    struct timespec from, to;
+    clock_gettime(CLOCK_MONOTONIC, &from);
+    a->failed = write_batch(a);
+    clock_gettime(CLOCK_MONOTONIC, &to);
+    uint64_t us = (uint64_t)((to.tv_sec - from.tv_sec) * 1000000 + (to.tv_nsec - from.tv_nsec) / 1000);
+    a->stats.max_us = MAX(a->stats.max_us, us);
+}
+
+static void begin_batch(struct acct *a);
+
+static void wake(struct acct *a) {
+    for (size_t i = 0; i < a->waiters.n;) {
+        struct waiter w = a->waiters.p[i];
+        if (w.index > acct_flushed_index(a)) {
+            i++;
+            continue;
+        }
+        vec_remove(&a->waiters, i);
+        w.fn(w.arg);
+        i = 0;
+    }
+}
+
+static void drop_rows(rows *r) {
+    for (size_t i = 0; i < r->n; i++)
+        rec_free(r->p[i].job);
+    r->n = 0;
+}
+
+static void on_retry(void *arg) {
+    struct acct *a = arg;
+    a->retry = NULL;
+    begin_batch(a);
+}
+
+static void done(void *arg) {
+    struct acct *a = arg;
+    struct host *h = a->room->host;
+    a->is_out = false;
+    if (a->failed) { /* a full disk: the rows stay, the jobs stay in the state, and we try again */
+        if (!a->stats.failures++ || a->stats.failures % 60 == 0)
+            log_error("history can't be written, will be tried again: %s", a->why.text);
+        if (!a->retry)
+            a->retry = h->timer_start(h->impl, RETRY_MS, on_retry, a);
+        return;
+    }
+    a->stats.batches++;
+    a->stats.rows += a->out.n;
+    if (a->out.n)
+        a->flushed = a->out.p[a->out.n - 1].index;
+    drop_rows(&a->out);
+    wake(a);
+    begin_batch(a);
+}
+
+static void begin_batch(struct acct *a) {
+    struct host *h = a->room->host;
+    if (a->is_out || (!a->out.n && !a->next.n))
+        return;
+    if (!a->out.n) {
+        rows empty = a->out;
+        a->out = a->next;
+        a->next = empty;
+    }
+    a->is_out = true;
+    h->work(h->impl, work, done, a);
+}
+
+static void add(struct acct *a, uint64_t index, const struct job *j) {
+    struct row row = {index, rec_pack(job_rec(), j)};
+    vec_push(&a->next, row);
+    if (!a->retry)
+        begin_batch(a);
+}
+
+void acct_on_event(struct acct *a, uint64_t index, const struct event *ev) {
+    struct view v;
+    if (ev->kind != EV_JOB_OVER || index <= a->flushed)
+        return;
+    state_peek(a->room->state, &v);
+    const struct job *j = view_job(&v, ev->job_id);
+    if (j)
+        add(a, index, j);
+}
+
+/* Rows must go in by ascending index, since the mark is that of the last one. */
+static int by_index(const void *x, const void *y) {
+    const struct job *a = *(const struct job *const *)x, *b = *(const struct job *const *)y;
+    return a->ended_index < b->ended_index ? -1 : a->ended_index > b->ended_index;
+}
+
+void acct_restored(struct acct *a) {
+    struct view v;
+    const struct job *j;
+    VEC(const struct job *) missing = {0};
+    state_peek(a->room->state, &v);
+    for (uint64_t k = 0; (j = view_next_job(&v, &k)); k++)
+        if (job_is_over(j) && j->ended_index > a->flushed)
+            vec_push(&missing, j);
+    if (missing.n)
+        qsort(missing.p, missing.n, sizeof(*missing.p), by_index);
+    for (size_t i = 0; i < missing.n; i++)
+        add(a, missing.p[i]->ended_index, missing.p[i]);
+    vec_fini(&missing);
+}
+
+uint64_t acct_flushed_index(const struct acct *a) {
+    return a->next.n || a->out.n ? a->flushed : UINT64_MAX;
+}
+
+void acct_when_flushed(struct acct *a, uint64_t index, void (*fn)(void *arg), void *arg) {
+    struct waiter w = {index, fn, arg};
+    vec_push(&a->waiters, w);
+    wake(a);
+}
+
+bool acct_is_out(const struct acct *a) {
+    return a->is_out;
+}
+
+const char *acct_path(const struct acct *a) {
+    return a->path;
+}
+
+struct acct_stats acct_stats(const struct acct *a) {
+    struct acct_stats st = a->stats;
+    st.waiting = a->next.n + a->out.n;
+    return st;
+}
+
+void acct_close(struct acct *a) {
+    if (!a)
+        return;
+    struct host *h = a->room->host;
+    must(!a->is_out);
+    if (a->retry)
+        h->timer_stop(h->impl, a->retry);
+    while (a->db && (a->out.n || a->next.n)) {
+        if (!a->out.n) {
+            rows empty = a->out;
+            a->out = a->next;
+            a->next = empty;
+        }
+        if (write_batch(a))
+            break; /* the state still has them, and the next start writes them */
+        drop_rows(&a->out);
+    }
+    drop_rows(&a->out);
+    drop_rows(&a->next);
+    vec_fini(&a->out);
+    vec_fini(&a->next);
+    vec_fini(&a->waiters);
+    sql_stmt_free(a->insert);
+    sql_stmt_free(a->mark);
+    sql_close(a->db);
+    free(a->path);
+    free(a);
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * History: every member writes what ended to its own SQLite, from its own applied entries.
+ *
+ * The index of the last entry whose rows are in is written in the same transaction, so that after any crash rows are
+ * there exactly once: events at or before that index are left out when the log is read again, and jobs of a restored
+ * snapshot that ended behind it are written once more. A job leaves the state only when its row is safe.
+ */
+#ifndef SPUR_SPURCTLD_ACCT_H
+#define SPUR_SPURCTLD_ACCT_H
+
+#include "spurctld/room.h"
+
+/* Opens (and makes) the file. Blocks; at start only. */
+int acct_open(struct room *r, const char *path, struct acct **out, struct err *e);
+void acct_close(struct acct *a); /* writes what waits, then closes; blocks. Takes NULL */
+
+void acct_on_event(struct acct *a, uint64_t index, const struct event *ev);
+void acct_restored(struct acct *a); /* the state came from a snapshot: look for ends that have no row */
+
+/* Every end at or before this index has its row on disk. */
+uint64_t acct_flushed_index(const struct acct *a);
+/* Calls fn when acct_flushed_index has reached `index`; perhaps at once. */
+void acct_when_flushed(struct acct *a, uint64_t index, void (*fn)(void *arg), void *arg);
+
+/* For query, on a worker: reads with a handle of its own. Calls `row` for each job record that fits, ascending by id;
+ * false stops. The record is valid for the call. */
+struct acct_filter {
+    const uint32_t *job_ids;
+    uint32_t n_job_ids;
+    const char *const *users; /* none: all */
+    uint32_t n_users;
+    int64_t since_unix, until_unix; /* 0: no bound */
+    uint32_t after_id;
+    uint32_t limit;
+};
+int acct_read(const char *path, const struct acct_filter *f, bool (*row)(void *arg, const struct job *j), void *arg,
+              struct err *e);
+bool acct_is_out(const struct acct *a); /* a worker has a batch */
+const char *acct_path(const struct acct *a);
+
+struct acct_stats {
+    uint64_t rows, batches, waiting, failures, max_us;
+};
+struct acct_stats acct_stats(const struct acct *a);
+
+#endif

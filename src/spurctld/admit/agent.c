@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What agents say: I am here, I live, a run is over. Who speaks was proven before (api/identity); here it is decided
+ * whether it may, and what it means.
+ */
+#include <string.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "base/vec.h"
+#include "spurctld/admit/admit.h"
+#include "spurctld/lead/lead.h"
+
+#define NODE_CPUS_MAX 65536u
+#define HEARTBEAT_MS 5000u
+
+struct pending {
+    struct room *room;
+    struct arena arena;
+    struct register_request req;
+    admit_fn done;
+    void *arg;
+};
+
+static void finish(struct pending *p, int code, const struct err *why, const void *reply) {
+    p->done(p->arg, code, why, reply);
+    arena_fini(&p->arena);
+    free(p);
+}
+
+static int check_node(const struct node *n, struct err *e) {
+    if (!n || !n->name || !*n->name || strlen(n->name) > 255 || strpbrk(n->name, " ,[]\t\n"))
+        return err_set(e, E_NODE_NAME, "%s", err_sentence(E_NODE_NAME));
+    if (!n->cpus || n->cpus > NODE_CPUS_MAX)
+        return err_set(e, E_SYNTAX, "node %s says it has %u CPUs", n->name, n->cpus);
+    if (n->n_public_key != CRED_PUBLIC_SIZE)
+        return err_set(e, E_NODE_KEY, "node %s registers without its key", n->name);
+    if (!n->address || !*n->address || !n->port || n->port > 65535)
+        return err_set(e, E_SYNTAX, "node %s registers without an address", n->name);
+    return 0;
+}
+
+/* A node that is known by its key may always come back; a new one needs the token where [admission] asks for it. */
+static int check_admission(struct room *r, const struct register_request *req, struct err *e) {
+    struct view v;
+    state_peek(r->state, &v);
+    const struct node *old = state_find_node(r->state, req->node->name);
+    if (old && old->n_public_key == CRED_PUBLIC_SIZE &&
+        memcmp(old->public_key, req->node->public_key, CRED_PUBLIC_SIZE) == 0)
+        return 0;
+    if (!room_rconf(r)->admission_token)
+        return 0;
+    if (!req->join_token)
+        return err_set(e, E_ADMISSION, "node %s may not join: a join token is required (spurd --token)",
+                       req->node->name);
+    uint8_t hash[32];
+    char hex[65];
+    cred_hash(req->join_token, strlen(req->join_token), hash);
+    for (int i = 0; i < 32; i++) {
+        hex[2 * i] = "0123456789abcdef"[hash[i] >> 4];
+        hex[2 * i + 1] = "0123456789abcdef"[hash[i] & 15];
+    }
+    for (uint32_t i = 0; i < v.cluster->n_join_tokens; i++)
+        if (strlen(v.cluster->join_tokens[i]) == 64 && cred_same(hex, v.cluster->join_tokens[i], 64))
+            return 0;
+    return err_set(e, E_ADMISSION, "node %s may not join: its join token is not one of this cluster's",
+                   req->node->name);
+}
+
+static const struct run_ref *find_run(const struct run_ref *runs, uint32_t n, uint32_t job_id, uint32_t start_no) {
+    for (uint32_t i = 0; i < n; i++)
+        if (runs[i].job_id == job_id && runs[i].start_no == start_no)
+            return &runs[i];
+    return NULL;
+}
+
+/* Runs that the agent has and the state does not know: they must go. */
+static void strangers(struct room *r, uint32_t node_id, const struct run_ref *runs, uint32_t n, struct arena *a,
+                      const struct run_ref **out, uint32_t *out_n) {
+    struct view v;
+    state_peek(r->state, &v);
+    struct run_ref *end = arena_calloc(a, n + 1, sizeof(*end));
+    uint32_t n_end = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct job *j = view_job(&v, runs[i].job_id);
+        bool wanted = false;
+        for (uint32_t k = 0; j && j->start_no == runs[i].start_no && job_holds_nodes(j) && k < j->n_nodes; k++)
+            wanted |= j->nodes[k].node_id == node_id && !j->nodes[k].is_done;
+        if (!wanted)
+            end[n_end++] = runs[i];
+    }
+    *out = end;
+    *out_n = n_end;
+}
+
+/* Runs that the state has on this node and the agent does not: they are lost. A start that is being launched right now
+ * may not be there yet. */
+static void report_lost(struct room *r, uint32_t node_id, const struct run_ref *runs, uint32_t n) {
+    struct view v;
+    state_peek(r->state, &v);
+    VEC(struct cmd_node_done) lost = {0};
+    const struct job *j;
+    for (uint64_t k = 0; (j = view_next_job(&v, &k)); k++) {
+        if (!job_holds_nodes(j) || j->configuring || find_run(runs, n, j->id, j->start_no))
+            continue;
+        for (uint32_t i = 0; i < j->n_nodes; i++)
+            if (j->nodes[i].node_id == node_id && !j->nodes[i].is_done) {
+                struct cmd_node_done cmd = {.job_id = j->id,
+                                            .start_no = j->start_no,
+                                            .node_id = node_id,
+                                            .node_failed = true,
+                                            .text = "the node came back without the job",
+                                            .end_ms = r->host->unix_ms(r->host->impl)};
+                vec_push(&lost, cmd);
+            }
+    }
+    for (size_t i = 0; i < lost.n; i++)
+        room_propose_quietly(r, CMD_NODE_DONE, &lost.p[i]);
+    vec_fini(&lost);
+}
+
+static void on_registered(void *arg, int code, const struct err *why, uint64_t index, const void *answer, size_t n) {
+    struct pending *p = arg;
+    struct answer a = {0};
+    struct err e;
+    struct register_reply reply = {.heartbeat_ms = HEARTBEAT_MS};
+    if (!code)
+        code = rec_decode(answer_rec(), answer, n, &p->arena, &a, &e);
+    if (code) {
+        finish(p, code, why, NULL);
+        return;
+    }
+    reply.node_id = a.node_id;
+    reply.controller_key = p->room->launch_key.pub.b;
+    reply.n_controller_key = CRED_PUBLIC_SIZE;
+    reply.cluster_name = room_rconf(p->room)->cluster_name;
+    lead_heard(p->room->lead, a.node_id, 0, 0);
+    strangers(p->room, a.node_id, p->req.runs, p->req.n_runs, &p->arena, &reply.end, &reply.n_end);
+    report_lost(p->room, a.node_id, p->req.runs, p->req.n_runs);
+    log_info("node %s registered: id %u, %u CPUs, %llu MiB, at %s:%u", p->req.node->name, a.node_id,
+             p->req.node->cpus, (unsigned long long)p->req.node->mem_mb, p->req.node->address, p->req.node->port);
+    finish(p, 0, NULL, &reply);
+}
+
+/* "Nothing changed" costs no log entry: an agent that registers again as it was, on a node that is up. */
+static uint32_t unchanged(struct room *r, const struct node *said) {
+    const struct node *old = state_find_node(r->state, said->name);
+    if (!old || old->base != NODE_UP || old->not_responding)
+        return 0;
+    struct node same = *old;
+    same.address = said->address;
+    same.port = said->port;
+    same.agent_start_unix = said->agent_start_unix;
+    same.version = said->version;
+    same.boot_id = said->boot_id;
+    same.os = said->os;
+    same.hostname = said->hostname;
+    return rec_same(node_rec(), old, &same) && old->mem_mb == said->mem_mb && old->cpus == said->cpus ? old->id : 0;
+}
+
+void admit_register(struct room *r, const struct register_request *req, admit_fn done, void *arg) {
+    struct err e = {0};
+    int rc = check_node(req->node, &e);
+    if (!rc)
+        rc = check_admission(r, req, &e);
+    if (rc) {
+        done(arg, rc, &e, NULL);
+        return;
+    }
+    struct pending *p = xnew(struct pending);
+    p->room = r;
+    p->done = done;
+    p->arg = arg;
+    auto_buf bytes = {0};
+    rec_encode(register_request_rec(), req, &bytes);
+    must(rec_decode(register_request_rec(), bytes.p, bytes.n, &p->arena, &p->req, NULL) == 0);
+    uint32_t same = unchanged(r, p->req.node);
+    if (same) {
+        struct answer a = {.node_id = same};
+        auto_buf answer = {0};
+        rec_encode(answer_rec(), &a, &answer);
+        on_registered(p, 0, NULL, 0, answer.p, answer.n);
+        return;
+    }
+    struct cmd_node_register cmd = {.node = p->req.node};
+    room_propose(r, CMD_NODE_REGISTER, &cmd, 0, NULL, on_registered, p);
+}
+
+void admit_heartbeat(struct room *r, const struct heartbeat_request *req, admit_fn done, void *arg) {
+    const struct node *n = state_find_node(r->state, req->name);
+    struct heartbeat_reply reply = {0};
+    auto_arena a = {0};
+    if (!n || n->base != NODE_UP || n->not_responding || !str_eq(n->boot_id, req->boot_id) ||
+        n->agent_start_unix != req->agent_start_unix) {
+        reply.register_again = true;
+    } else {
+        lead_heard(r->lead, n->id, req->cpu_load_hundredths, req->free_mem_mb);
+        reply.send_runs = lead_runs_changed(r->lead, n->id, req->runs_hash, req->n_runs > 0);
+        if (req->n_runs)
+            strangers(r, n->id, req->runs, req->n_runs, &a, &reply.end, &reply.n_end);
+    }
+    done(arg, 0, NULL, &reply);
+}
+
+struct report {
+    admit_fn done;
+    void *arg;
+};
+
+static void on_reported(void *arg, int code, const struct err *why, uint64_t index, const void *answer, size_t n) {
+    struct report *rp = arg;
+    struct nothing reply = {0};
+    rp->done(rp->arg, code, why, &reply);
+    free(rp);
+}
+
+void admit_report(struct room *r, const struct run_report *req, admit_fn done, void *arg) {
+    struct err e;
+    const struct node *n = state_find_node(r->state, req->name);
+    if (!n) {
+        err_set(&e, E_NODE_NAME, "%s", err_sentence(E_NODE_NAME));
+        done(arg, E_NODE_NAME, &e, NULL);
+        return;
+    }
+    struct report *rp = xnew(struct report);
+    rp->done = done;
+    rp->arg = arg;
+    struct cmd_node_done cmd = {
+        .job_id = req->job_id,
+        .start_no = req->start_no,
+        .node_id = n->id,
+        .wait_status = req->wait_status,
+        .out_of_memory = req->out_of_memory,
+        .never_started = req->never_started,
+        .node_failed = req->node_failed,
+        .text = req->text,
+        .end_ms = req->end_ms,
+        .max_rss_kb = req->max_rss_kb,
+        .user_cpu_us = req->user_cpu_us,
+        .sys_cpu_us = req->sys_cpu_us,
+        .drain_node = req->drain_node,
+    };
+    room_propose(r, CMD_NODE_DONE, &cmd, 0, NULL, on_reported, rp);
+}

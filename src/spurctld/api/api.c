@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The pipeline of a request: find its row → who asks → may they → is this the leader → is there room → decode → handler.
+ * rpc.def is the table; this file is what every row has in common.
+ */
+#include "spurctld/api/api.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/log.h"
+#include "base/map.h"
+#include "base/mem.h"
+#include "spur_descriptors.h"
+#include "spurctld/api/request.h"
+
+#define SUBMIT_MAX_BYTES (16u << 20)
+#define MESSAGE_MAX_BYTES (4u << 20)
+#define IN_FLIGHT_READ 4096u /* beyond it reads are told to come back; writes at twice, agents at four times that */
+#define IN_FLIGHT_USER 2048u
+#define RETRY_AFTER_MS "100"
+
+static const struct rpc_row rows[] = {
+#define RPC(service, name, role, leader, class, handler)                                                               \
+    {WIRE_##service##_##name, ROLE_##role, RULE_##leader, CLASS_##class, handler},
+#include "spurctld/api/rpc.def"
+#undef RPC
+};
+
+struct api {
+    struct loop *loop;
+    struct room *room;
+    struct api_ctl ctl;
+    struct identity *identity;
+    struct rpc_server *server;
+    struct rpc_method methods[ARRAY_LEN(rows)];
+    struct api_method_stats stats[WIRE_N_METHODS];
+    uint64_t in_flight;
+    struct map64 by_user; /* uid + 1 → requests in flight, as a pointer */
+};
+
+static int64_t now_us(void) {
+    struct timespec ts;
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (int64_t)ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
+}
+
+/* ---- ends ---- */
+
+static void count_user(struct api *a, uint32_t uid, int by) {
+    uint64_t key = (uint64_t)uid + 1;
+    uint64_t n = (uint64_t)(uintptr_t)map64_get(&a->by_user, key) + (uint64_t)by;
+    if (n)
+        map64_put(&a->by_user, key, (void *)(uintptr_t)n);
+    else
+        map64_del(&a->by_user, key);
+}
+
+static void api_end(struct request *rq, bool failed) {
+    struct api *a = rq->api;
+    struct api_method_stats *st = &a->stats[rq->row->method];
+    uint64_t us = (uint64_t)(now_us() - rq->begun_us);
+    st->calls++;
+    st->failed += failed;
+    st->total_us += us;
+    st->max_us = MAX(st->max_us, us);
+    a->in_flight--;
+    if (rq->counts_user)
+        count_user(a, rq->who.uid, -1);
+    free(rq->raw);
+    arena_fini(&rq->arena);
+    free(rq);
+}
+
+void api_reply_bytes(struct request *rq, const void *p, size_t n) {
+    rpc_reply(rq->call, p ? p : "", n);
+    api_end(rq, false);
+}
+
+void api_reply(struct request *rq, const void *record) {
+    auto_buf bytes = {0};
+    rec_encode(wire_method(rq->row->method)->reply(), record, &bytes);
+    api_reply_bytes(rq, bytes.p, bytes.n);
+}
+
+void api_fail(struct request *rq, int code, const struct err *why) {
+    struct err e;
+    if (!why || !why->text[0] || why->code != code) {
+        err_set(&e, code, "%s", why && why->text[0] ? why->text : err_sentence(code));
+        why = &e;
+    }
+    if (code == E_BUSY || code == E_QUEUE_FULL)
+        rpc_trailer(rq->call, "retry-after-ms", RETRY_AFTER_MS);
+    rpc_fail(rq->call, why);
+    api_end(rq, true);
+}
+
+const struct api_ctl *api_ctl_of(const struct api *a) {
+    return &a->ctl;
+}
+
+/* ---- the pipeline ---- */
+
+static bool is_full(const struct api *a, const struct rpc_row *row) {
+    static const uint64_t most[] = {
+        [CLASS_AGENT] = 4 * IN_FLIGHT_READ, [CLASS_WRITE] = 2 * IN_FLIGHT_READ, [CLASS_READ] = IN_FLIGHT_READ};
+    return a->in_flight > most[row->class];
+}
+
+static int check_leader(const struct request *rq, struct err *e) {
+    if (rq->row->leader == RULE_LOCAL || rq->room->is_leader)
+        return 0;
+    return err_set(e, E_NOT_LEADER, "this controller is not ready: it leads no cluster yet");
+}
+
+static int check_role(const struct request *rq, struct err *e) {
+    if (rq->row->role == ROLE_ADMIN && !rq->who.is_admin)
+        return err_set(e, E_DENIED, NULL);
+    return 0;
+}
+
+static int check_bounds(struct request *rq, struct err *e) {
+    struct api *a = rq->api;
+    if (rq->row->role != ROLE_USER)
+        return 0;
+    count_user(a, rq->who.uid, 1);
+    rq->counts_user = true;
+    uint64_t n = (uint64_t)(uintptr_t)map64_get(&a->by_user, (uint64_t)rq->who.uid + 1);
+    return n > IN_FLIGHT_USER ? err_set(e, E_BUSY, NULL) : 0;
+}
+
+static void run(struct request *rq) {
+    struct err e = {0};
+    const struct rec_desc *d = wire_method(rq->row->method)->request();
+    int rc = check_role(rq, &e);
+    if (!rc)
+        rc = check_leader(rq, &e);
+    if (!rc)
+        rc = check_bounds(rq, &e);
+    if (!rc && !rq->message) {
+        void *record = arena_alloc(&rq->arena, d->size);
+        rc = rec_decode(d, rq->raw, rq->n_raw, &rq->arena, record, &e);
+        rq->message = record;
+    }
+    if (rc) {
+        api_fail(rq, rc == E_CORRUPT ? E_PROTOCOL : rc, &e);
+        return;
+    }
+    rq->row->handler(rq);
+}
+
+static void on_identity(void *arg, int code, const struct err *why, const struct who *who) {
+    struct request *rq = arg;
+    if (code) {
+        log_info("%s from %s refused: %s", wire_method(rq->row->method)->name, rpc_peer(rq->call)->address,
+                 why ? why->text : "");
+        api_fail(rq, code, why);
+        return;
+    }
+    rq->who = *who;
+    run(rq);
+}
+
+/* A node's proof is over the body and with the key of the node that the body names, so it comes after decoding. */
+static void run_for_node(struct request *rq) {
+    struct err e = {0};
+    const struct wire_method_info *m = wire_method(rq->row->method);
+    void *record = arena_alloc(&rq->arena, m->request()->size);
+    const char *name = NULL;
+    const uint8_t *key = NULL;
+    int rc = check_leader(rq, &e);
+    if (!rc)
+        rc = rec_decode(m->request(), rq->raw, rq->n_raw, &rq->arena, record, &e);
+    if (!rc && rq->row->method == WIRE_Registry_Register) {
+        const struct node *n = ((struct register_request *)record)->node;
+        name = n ? n->name : NULL;
+        key = n && n->n_public_key == CRED_PUBLIC_SIZE ? n->public_key : NULL;
+    } else if (!rc) {
+        name = rq->row->method == WIRE_Registry_Report ? ((struct run_report *)record)->name
+                                                       : ((struct heartbeat_request *)record)->name;
+    }
+    if (!rc)
+        rc = identity_check_node(rq->api->identity, rq->call, m->path, name, key, rq->raw, rq->n_raw, &e);
+    if (rc) {
+        log_info("%s of node %s from %s refused: %s", m->name, name ? name : "?", rpc_peer(rq->call)->address, e.text);
+        api_fail(rq, rc == E_CORRUPT ? E_PROTOCOL : rc, &e);
+        return;
+    }
+    rq->message = record;
+    run(rq);
+}
+
+static void start(void *ctx, struct rpc_call *call, const void *message, size_t n, const struct rpc_row *row) {
+    struct api *a = ctx;
+    struct request *rq = xnew(struct request);
+    *rq = (struct request){.api = a, .room = a->room, .call = call, .row = row, .begun_us = now_us()};
+    rq->raw = xmemdup(message, n);
+    rq->n_raw = n;
+    a->in_flight++;
+    if (is_full(a, row)) {
+        api_fail(rq, E_BUSY, NULL);
+        return;
+    }
+    if (row->role == ROLE_NODE)
+        run_for_node(rq);
+    else if (row->role == ROLE_ANY)
+        run(rq);
+    else
+        identity_of(a->identity, call, row->class == CLASS_WRITE || row->role == ROLE_ADMIN, on_identity, rq);
+}
+
+/* io/rpc gives a method's start no place for the row: one small function a row carries it. */
+#define RPC(service, name, role, leader, class, handler)                                                               \
+    static void start_##service##_##name(void *ctx, struct rpc_call *call, const void *message, size_t n) {            \
+        for (size_t i = 0; i < ARRAY_LEN(rows); i++)                                                                   \
+            if (rows[i].method == WIRE_##service##_##name)                                                             \
+                start(ctx, call, message, n, &rows[i]);                                                                \
+    }
+#include "spurctld/api/rpc.def"
+#undef RPC
+
+static void (*const starts[])(void *ctx, struct rpc_call *call, const void *message, size_t n) = {
+#define RPC(service, name, role, leader, class, handler) start_##service##_##name,
+#include "spurctld/api/rpc.def"
+#undef RPC
+};
+
+struct api *api_new(struct loop *l, struct room *r, const struct api_ctl *ctl) {
+    struct api *a = xnew(struct api);
+    a->loop = l;
+    a->room = r;
+    a->ctl = *ctl;
+    a->identity = identity_new(r);
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        a->methods[i] = (struct rpc_method){
+            .path = wire_method(rows[i].method)->path,
+            .max_message = rows[i].method == WIRE_Controller_Submit ? SUBMIT_MAX_BYTES : MESSAGE_MAX_BYTES,
+            .start = starts[i],
+        };
+    struct rpc_server_conf conf = {
+        .methods = a->methods, .n_methods = ARRAY_LEN(rows), .ctx = a, .max_connections = 20000};
+    conf.descriptors = spur_descriptors(&conf.n_descriptors);
+    a->server = rpc_server_new(l, &conf);
+    return a;
+}
+
+void api_free(struct api *a) {
+    if (!a)
+        return;
+    rpc_server_free(a->server);
+    identity_free(a->identity);
+    map64_fini(&a->by_user);
+    free(a);
+}
+
+int api_listen(struct api *a, const char *address, uint16_t *out_port, struct err *e) {
+    return rpc_server_listen(a->server, address, out_port, e);
+}
+
+void api_set_serving(struct api *a, bool serving) {
+    rpc_server_set_serving(a->server, serving);
+}
+
+void api_drain(struct api *a, uint64_t grace_ms, void (*done)(void *arg), void *arg) {
+    rpc_server_drain(a->server, grace_ms, done, arg);
+}
+
+struct api_method_stats api_method_stats(const struct api *a, enum wire_method m) {
+    return a->stats[m];
+}
+
+uint64_t api_in_flight(const struct api *a) {
+    return a->in_flight;
+}
+
+void api_stats_reset(struct api *a) {
+    memset(a->stats, 0, sizeof(a->stats));
+}

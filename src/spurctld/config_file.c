@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "spurctld/config_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/mem.h"
+#include "io/cred/cred.h"
+#include "io/toml/toml.h"
+
+#define CONFIG_MOST_BYTES (1u << 20)
+
+static int read_text(const char *path, struct buf *out, struct err *e) {
+    autoclose int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return err_sys(e, "open %s", path);
+    for (;;) {
+        ssize_t n = read(fd, buf_reserve(out, 65536), 65536);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return err_sys(e, "read %s", path);
+        if (n == 0)
+            return 0;
+        out->n += (size_t)n;
+        if (out->n > CONFIG_MOST_BYTES)
+            return err_set(e, E_CONFIG, "%s is larger than %u bytes", path, CONFIG_MOST_BYTES);
+    }
+}
+
+static void add_hash(struct arena *a, struct conf *c) {
+    auto_str text = {0};
+    uint8_t *hash = arena_alloc(a, 32);
+    conf_rep_text(&c->rep, &text);
+    cred_hash(str_text(&text), text.n, hash);
+    c->rep.hash = hash;
+    c->rep.n_hash = 32;
+}
+
+int config_file_load(const char *path, struct arena *a, struct conf *out, struct str *problems, struct err *e) {
+    auto_buf text = {0};
+    struct tree *root;
+    if (!path && access(CONFIG_DEFAULT_PATH, F_OK) == 0)
+        path = CONFIG_DEFAULT_PATH;
+    if (!path) {
+        conf_defaults(a, out);
+        add_hash(a, out);
+        return 0;
+    }
+    int rc = read_text(path, &text, e);
+    if (!rc)
+        rc = toml_parse((const char *)text.p, text.n, a, &root, e);
+    if (rc) {
+        str_addf(problems, "%s\n", e->text);
+        return rc;
+    }
+    rc = conf_read(root, a, out, problems, e);
+    if (!rc)
+        add_hash(a, out);
+    return rc;
+}
+
+int config_file_jwt(const struct conf *c, struct secret *out, struct err *e) {
+    if (!c->jwt_key && !c->jwt_key_file)
+        return 0;
+    /* AMD Spur's jwt_key may be the path of a file. */
+    if (c->jwt_key && c->jwt_key[0] == '/')
+        return cred_secret_from(NULL, c->jwt_key, out, e);
+    return cred_secret_from(c->jwt_key, c->jwt_key_file, out, e);
+}

@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The table of contents: what a controller is made of, in the order in which it comes to life, and how a committed
+ * entry reaches those who act on it.
+ *
+ *     state loop   api ─► admit ─► (journal) ─► apply ─► events ─► react, plan, lead, acct, query
+ *     journal      its own thread and loop (io/journal)
+ *     pool         what blocks: planner passes, long replies, SQL, snapshots, name look-ups
+ */
+#include "spurctld/ctl.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "io/journal/journal.h"
+#include "spurctld/config_file.h"
+#include "spurctld/ctl_inside.h"
+#include "spurctld/ready.h"
+
+#define DEFAULT_STATE_DIR "/var/spool/spur"
+#define DEFAULT_SNAPSHOT_RATE (64ull << 20)
+#define POOL_THREADS 4
+#define DRAIN_MS 300
+
+/* ---- the configuration ---- */
+
+static int load_config(const struct ctl_options *o, struct arena *a, struct conf *out) {
+    auto_str problems = {0};
+    struct err e = {0};
+    int rc = config_file_load(o->config_path, a, out, &problems, &e);
+    if (rc)
+        fprintf(stderr, "spurctld: error: %s:\n%s", o->config_path ? o->config_path : CONFIG_DEFAULT_PATH,
+                problems.n ? problems.p : e.text);
+    return rc;
+}
+
+int ctl_check_config(const struct ctl_options *o) {
+    auto_arena a = {0};
+    struct conf conf;
+    struct secret jwt = {0};
+    struct err e;
+    int rc = load_config(o, &a, &conf);
+    if (rc)
+        return rc;
+    rc = config_file_jwt(&conf, &jwt, &e);
+    if (rc)
+        fprintf(stderr, "spurctld: error: [auth] jwt_key: %s\n", e.text);
+    secret_fini(&jwt);
+    return rc;
+}
+
+/* ---- committed entries ---- */
+
+static void stop_member(struct ctl *c, const char *what, const struct err *e) {
+    log_error("%s: %s; this member stops and keeps its files", what, e->text);
+    c->exit_code = 1;
+    loop_stop(c->loop);
+}
+
+static void tell_rooms(struct ctl *c, uint64_t index) {
+    struct room *r = &c->room;
+    for (size_t i = 0; i < c->applied.events.n; i++) {
+        struct event ev = c->applied.events.p[i];
+        acct_on_event(r->acct, index, &ev);
+        query_on_event(r->query, &ev);
+        if (!r->is_leader)
+            continue;
+        lead_on_event(r->lead, &ev);
+        react_on_event(r->react, &ev);
+        plan_on_event(r->plan, &ev);
+    }
+}
+
+static void on_entry(void *ctx, uint64_t index, uint64_t term, const void *p, size_t n, void *tag) {
+    struct ctl *c = ctx;
+    struct err e = {0};
+    struct applied *r = &c->applied;
+    int64_t begun_us = ctl_now_us();
+    int rc = state_apply(c->room.state, index, p, n, r, &e);
+    ctl_count_apply(c, (uint64_t)(ctl_now_us() - begun_us));
+    if (rc) {
+        stop_member(c, "a committed entry can't be read", &e);
+        if (tag)
+            host_loop_proposed(tag, rc, &e, index, NULL, 0);
+        return;
+    }
+    if (FAULT("ctl.before_reply"))
+        log_warn("fault point ctl.before_reply");
+    if (tag)
+        host_loop_proposed(tag, r->code, r->code ? &r->why : NULL, index, r->answer.p, r->answer.n);
+    tell_rooms(c, index);
+}
+
+static void on_refused(void *ctx, void *tag, int code, const struct err *why) {
+    host_loop_proposed(tag, code, why, 0, NULL, 0);
+}
+
+static void on_notice(void *ctx, bool is_problem, const char *text) {
+    log_line(is_problem ? LOG_LEVEL_ERROR : LOG_LEVEL_INFO, "journal: %s", text);
+}
+
+/* ---- snapshots and blobs ---- */
+
+static bool is_named(void *arg, const struct blob_hash *h) {
+    return ctl_blob_is_named(arg, h->b);
+}
+
+static void on_collected(void *arg, uint64_t n_dropped, uint64_t bytes_freed) {
+    struct ctl *c = arg;
+    ctl_forget_names(c);
+    if (n_dropped)
+        log_info("%llu scripts and environments that no job names any more are gone: %llu bytes",
+                 (unsigned long long)n_dropped, (unsigned long long)bytes_freed);
+}
+
+static void on_snapshot_taken(void *arg, uint64_t index, int code, const struct err *why, const void *manifest,
+                              size_t n) {
+    struct ctl *c = arg;
+    if (code) {
+        log_error("snapshot at %llu failed: %s", (unsigned long long)index, why->text);
+        journal_snapshot_failed(c->journal, index);
+        return;
+    }
+    journal_snapshot_done(c->journal, index, manifest, n);
+    if (!ctl_collect_names(c))
+        return;
+    blob_collect(c->blobs, is_named, c, on_collected, c);
+}
+
+static void on_snapshot(void *ctx, uint64_t index) {
+    struct ctl *c = ctx;
+    snapshots_take(c->snapshots, index, on_snapshot_taken, c);
+}
+
+static int on_restore(void *ctx, uint64_t index, const void *manifest, size_t n, struct err *e) {
+    struct ctl *c = ctx;
+    struct state *fresh = state_new();
+    int rc = snapshots_restore(c->snapshots, fresh, manifest, n, e);
+    if (rc) {
+        state_free(fresh);
+        return rc;
+    }
+    state_free(c->room.state);
+    c->room.state = fresh;
+    state_set_checking(fresh, c->options.check_invariants);
+    acct_restored(c->room.acct);
+    log_info("state restored from the snapshot at %llu", (unsigned long long)state_index(fresh));
+    return 0;
+}
+
+/* ---- leadership ---- */
+
+static void serve(struct ctl *c) {
+    struct err e;
+    api_set_serving(c->api, true);
+    if (c->is_ready)
+        return;
+    c->is_ready = true;
+    log_info("serving: %s", c->listen_text);
+    if (c->options.ready_file && ready_write(c->options.ready_file, c->listen_text, &e))
+        log_error("%s", e.text);
+}
+
+static void begin_leading(struct ctl *c) {
+    struct room *r = &c->room;
+    struct view v;
+    state_peek(r->state, &v);
+    ctl_take_launch_key(c, v.cluster);
+    lead_begin(r->lead);
+    react_begin(r->react);
+    plan_begin(r->plan);
+    serve(c);
+}
+
+static void on_config_offered(void *arg, int code, const struct err *why, uint64_t index, const void *answer,
+                              size_t n) {
+    struct ctl *c = arg;
+    if (code) {
+        if (code != E_STOPPING && code != E_NOT_LEADER)
+            log_error("the configuration was not taken: %s", why ? why->text : err_sentence(code));
+        return;
+    }
+    begin_leading(c);
+}
+
+static void on_cluster_init(void *arg, int code, const struct err *why, uint64_t index, const void *answer, size_t n) {
+    struct ctl *c = arg;
+    if (code && code != E_EXISTS) {
+        log_error("the cluster's keys were not made: %s", why ? why->text : err_sentence(code));
+        return;
+    }
+    lead_offer_config(c->room.lead, false, on_config_offered, c);
+}
+
+static void on_leader(void *ctx, bool is_leader, uint64_t term) {
+    struct ctl *c = ctx;
+    struct room *r = &c->room;
+    if (is_leader == r->is_leader)
+        return;
+    r->is_leader = is_leader;
+    log_info(is_leader ? "leading in term %llu" : "no longer leading (term %llu)", (unsigned long long)term);
+    if (is_leader) {
+        ctl_propose_init(c, on_cluster_init);
+        return;
+    }
+    api_set_serving(c->api, false);
+    plan_end(r->plan);
+    react_end(r->react);
+    lead_end(r->lead);
+}
+
+/* ---- life ---- */
+
+static int make_dirs(struct ctl *c, struct err *e) {
+    const char *const names[] = {"", "/journal", "/blobs", "/history", "/snapshots"};
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        autofree char *path = xasprintf("%s%s", c->state_dir, names[i]);
+        /* Others pass through the top to reach the local socket; nobody else reads what is below. */
+        if (mkdir(path, i ? 0700 : 0755) < 0 && errno != EEXIST)
+            return err_sys(e, "make %s", path);
+    }
+    return 0;
+}
+
+static int open_stores(struct ctl *c, struct err *e) {
+    autofree char *blobs = xasprintf("%s/blobs", c->state_dir);
+    autofree char *history = xasprintf("%s/history/history.db", c->state_dir);
+    autofree char *snaps = xasprintf("%s/snapshots", c->state_dir);
+    struct room *r = &c->room;
+    struct clock clock;
+    int rc = blob_open(c->loop, blobs, &c->blobs, e);
+    if (rc)
+        return rc;
+    clock_init(&clock, c->options.clock_scale);
+    c->host = host_loop_new(c->loop, c->pool, &clock, c->blobs);
+    r->host = host_loop_host(c->host);
+    r->state = state_new();
+    state_set_checking(r->state, c->options.check_invariants);
+    rc = acct_open(r, history, &r->acct, e);
+    if (!rc)
+        rc = snapshots_open(r, snaps, c->options.snapshot_rate ? c->options.snapshot_rate : DEFAULT_SNAPSHOT_RATE,
+                            &c->snapshots, e);
+    return rc;
+}
+
+static void make_rooms(struct ctl *c) {
+    struct room *r = &c->room;
+    r->lead = lead_new(r);
+    r->react = react_new(r);
+    r->plan = plan_new(r);
+    r->query = query_new(r);
+    struct api_ctl hooks = {c, ctl_ping, ctl_diag, ctl_reconfigure};
+    c->api = api_new(c->loop, r, &hooks);
+}
+
+static int listen_all(struct ctl *c, struct err *e) {
+    const char *tcp = c->options.listen ? c->options.listen : c->conf.listen_addr;
+    autofree char *socket = c->conf.socket ? xstrdup(c->conf.socket) : xasprintf("%s/spurctld.sock", c->state_dir);
+    autofree char *local = xasprintf("unix:%s", socket);
+    uint16_t port = 0;
+    int rc = api_listen(c->api, tcp, &port, e);
+    if (!rc)
+        rc = api_listen(c->api, local, NULL, e);
+    if (!rc)
+        c->listen_text = xasprintf("listen=%u\nsocket=%s\npid=%d\n", port, socket, (int)getpid());
+    return rc;
+}
+
+static int open_journal(struct ctl *c, struct err *e) {
+    autofree char *dir = xasprintf("%s/journal", c->state_dir);
+    struct journal_conf conf = {.dir = dir, .id = c->room.member_id, .snapshot_entries = c->conf.snapshot_entries};
+    struct journal_owner owner = {c, on_entry, on_refused, on_leader, on_snapshot, on_restore, on_notice};
+    int rc = journal_open(c->loop, &conf, &owner, &c->journal, e);
+    if (!rc)
+        host_loop_set_journal(c->host, c->journal);
+    return rc;
+}
+
+static void on_drained(void *arg) {
+    struct ctl *c = arg;
+    loop_stop(c->loop);
+}
+
+static void on_signal(void *arg, int signo) {
+    struct ctl *c = arg;
+    if (c->is_stopping)
+        return;
+    c->is_stopping = true;
+    log_info("stopping: %s", strsignal(signo));
+    api_drain(c->api, DRAIN_MS, on_drained, c);
+}
+
+static void warn_about_trust(const struct ctl *c) {
+    if (c->conf.auth_mode == AUTH_DISABLED)
+        log_warn("authentication is switched off ([auth] mode = \"disabled\" or plugin = \"none\"): every client is "
+                 "believed, whoever it says it is");
+    if (c->options.clock_scale > 1)
+        log_warn("test clock: time runs %u times faster", c->options.clock_scale);
+}
+
+static int start(struct ctl *c, struct err *e) {
+    if (c->conf.n_peers > 1)
+        return err_set(e, E_UNSUPPORTED, "[controller] peers with several members is not supported yet");
+    c->room.member_id = 1;
+    int rc = config_file_jwt(&c->conf, &c->room.jwt, e);
+    if (!rc)
+        rc = make_dirs(c, e);
+    if (rc)
+        return rc;
+    c->loop = loop_new("state");
+    c->pool = pool_new("work", POOL_THREADS);
+    loop_on_signal(c->loop, SIGTERM, on_signal, c);
+    loop_on_signal(c->loop, SIGINT, on_signal, c);
+    rc = open_stores(c, e);
+    if (rc)
+        return rc;
+    make_rooms(c);
+    rc = listen_all(c, e);
+    if (!rc)
+        rc = open_journal(c, e);
+    warn_about_trust(c);
+    return rc;
+}
+
+static int init_log(const struct ctl_options *o, const struct conf *conf, struct err *e) {
+    const char *level_text = o->log_level ? o->log_level : conf->log_level;
+    const char *format = o->log_format ? o->log_format : conf->log_format;
+    enum log_level level = LOG_LEVEL_INFO;
+    if (level_text && log_level_parse(level_text, &level))
+        return err_set(e, E_USAGE, "log level must be error, warn, info or debug, not %s", level_text);
+    bool json = format && strcmp(format, "json") == 0;
+    return log_init("spurctld", level, json, o->log_file ? o->log_file : conf->log_file, e);
+}
+
+int ctl_new(const struct ctl_options *o, struct ctl **out, struct err *e) {
+    struct ctl *c = xnew(struct ctl);
+    c->options = *o;
+    c->state_dir = xstrdup(o->state_dir ? o->state_dir : DEFAULT_STATE_DIR);
+    c->started_unix = time(NULL);
+    c->room.conf = &c->conf;
+    int rc = load_config(o, &c->conf_arena, &c->conf);
+    if (rc)
+        err_set(e, rc, "the configuration has problems; nothing was started");
+    if (!rc)
+        rc = init_log(o, &c->conf, e);
+    if (!rc)
+        rc = start(c, e);
+    if (rc) {
+        ctl_free(c);
+        return rc;
+    }
+    *out = c;
+    return 0;
+}
+
+int ctl_run(struct ctl *c) {
+    if (c->exit_code == 0)
+        loop_run(c->loop);
+    return c->exit_code;
+}
+
+void ctl_free(struct ctl *c) {
+    struct room *r = &c->room;
+    if (r->query)
+        query_free(r->query);
+    r->query = NULL;
+    api_free(c->api);
+    if (r->is_leader && r->lead) {
+        plan_end(r->plan);
+        react_end(r->react);
+        lead_end(r->lead);
+    }
+    if (c->host)
+        host_loop_set_journal(c->host, NULL);
+    if (c->journal)
+        journal_close(c->journal);
+    if (c->pool)
+        ctl_finish_work(c); /* what workers still have comes back before its owners go */
+    acct_close(r->acct);
+    snapshots_close(c->snapshots);
+    plan_free(r->plan);
+    react_free(r->react);
+    lead_free(r->lead);
+    host_loop_free(c->host);
+    blob_close(c->blobs);
+    pool_free(c->pool);
+    state_free(r->state);
+    applied_fini(&c->applied);
+    loop_free(c->loop);
+    cred_key_fini(&r->launch_key);
+    secret_fini(&r->jwt);
+    arena_fini(&c->conf_arena);
+    free(c->listen_text);
+    free(c->state_dir);
+    free(c);
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The inside of the controller, for ctl*.c only.
+ */
+#ifndef SPUR_SPURCTLD_CTL_INSIDE_H
+#define SPUR_SPURCTLD_CTL_INSIDE_H
+
+#include <time.h>
+
+#include "base/fault.h"
+#include "io/blob/blob.h"
+#include "io/loop/loop.h"
+#include "spurctld/acct/acct.h"
+#include "spurctld/api/api.h"
+#include "spurctld/ctl.h"
+#include "spurctld/host_loop.h"
+#include "spurctld/lead/lead.h"
+#include "spurctld/plan/plan.h"
+#include "spurctld/query/query.h"
+#include "spurctld/react/react.h"
+#include "spurctld/snapshot.h"
+
+struct ctl {
+    struct ctl_options options;
+    char *state_dir;
+    struct arena conf_arena;
+    struct conf conf;
+    struct loop *loop;
+    struct pool *pool;
+    struct blob_store *blobs;
+    struct host_loop *host;
+    struct journal *journal;
+    struct snapshots *snapshots;
+    struct api *api;
+    struct room room;
+    struct applied applied;
+    char *listen_text;
+    time_t started_unix;
+    bool is_ready, is_stopping;
+    int exit_code;
+
+    uint64_t applies, apply_total_us, apply_max_us;
+    uint64_t *names; /* first words of the hashes that jobs name, ascending: for blob_collect */
+    size_t n_names;
+};
+
+int64_t ctl_now_us(void);
+void ctl_count_apply(struct ctl *c, uint64_t us);
+
+/* ctl_keys.c */
+void ctl_propose_init(struct ctl *c, host_proposed_fn done); /* keys, once in a cluster's life */
+void ctl_take_launch_key(struct ctl *c, const struct cluster *cl);
+bool ctl_collect_names(struct ctl *c); /* false: a collection is under way */
+void ctl_forget_names(struct ctl *c);
+bool ctl_blob_is_named(const struct ctl *c, const uint8_t hash[32]);
+void ctl_finish_work(struct ctl *c);
+
+/* ctl_answer.c: what the api asks the controller as a whole */
+void ctl_ping(void *ctx, struct ping_reply *out, struct arena *a);
+void ctl_diag(void *ctx, bool reset, struct diag_reply *out, struct arena *a);
+void ctl_reconfigure(void *ctx, void (*done)(void *arg, int code, const struct err *why, const void *reply), void *arg);
+
+#endif

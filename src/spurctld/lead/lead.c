@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The leader's clock. Every second: nodes that fell silent, runs past their limit, jobs old enough to leave the state.
+ * Silence is measured from when this leader could hear (HA-01).
+ */
+#include "spurctld/lead/lead.h"
+
+#include <string.h>
+
+#include "base/log.h"
+#include "base/map.h"
+#include "base/mem.h"
+#include "base/vec.h"
+#include "spurctld/acct/acct.h"
+
+#define TICK_MS 1000u
+#define PURGE_BATCH 1000u
+#define DEFAULT_HEARTBEAT_SECS 90
+#define DEFAULT_MIN_JOB_AGE_SECS 300
+
+struct soft_node {
+    int64_t heard_ms; /* host's now_ms */
+    int64_t heard_unix;
+    uint32_t cpu_load_hundredths;
+    uint64_t free_mem_mb;
+    uint64_t runs_hash;
+    bool knows_runs;
+};
+
+struct over {
+    uint32_t job_id;
+    int64_t end_ms;
+};
+
+struct lead {
+    struct room *room;
+    struct host_timer *timer;
+    uint32_t next_job_id;
+    struct map64 nodes;   /* node id → struct soft_node */
+    struct map64 running; /* job id → itself: runs that may reach a limit */
+    VEC(struct over) over; /* in the order in which they ended, from `first` on */
+    size_t first;
+};
+
+static void on_tick(void *arg);
+
+static void schedule(struct lead *l) {
+    struct host *h = l->room->host;
+    l->timer = h->timer_start(h->impl, TICK_MS, on_tick, l);
+}
+
+struct lead *lead_new(struct room *r) {
+    struct lead *l = xnew(struct lead);
+    l->room = r;
+    return l;
+}
+
+static void forget_all(struct lead *l) {
+    size_t cursor = 0;
+    void *n;
+    while (map64_next(&l->nodes, &cursor, NULL, &n))
+        free(n);
+    map64_fini(&l->nodes);
+    map64_fini(&l->running);
+    vec_fini(&l->over);
+    l->first = 0;
+}
+
+void lead_free(struct lead *l) {
+    if (!l)
+        return;
+    lead_end(l);
+    free(l);
+}
+
+void lead_end(struct lead *l) {
+    struct host *h = l->room->host;
+    h->timer_stop(h->impl, l->timer);
+    l->timer = NULL;
+    forget_all(l);
+}
+
+static struct soft_node *soft(struct lead *l, uint32_t node_id) {
+    struct soft_node *n = map64_get(&l->nodes, node_id);
+    if (!n) {
+        n = xnew(struct soft_node);
+        n->heard_ms = l->room->host->now_ms(l->room->host->impl);
+        map64_put(&l->nodes, node_id, n);
+    }
+    return n;
+}
+
+static void note_running(struct lead *l, uint32_t job_id) {
+    map64_put(&l->running, job_id, (void *)(uintptr_t)job_id);
+}
+
+static void note_over(struct lead *l, const struct job *j) {
+    struct over o = {j->id, j->end_ms};
+    vec_push(&l->over, o);
+}
+
+void lead_begin(struct lead *l) {
+    struct view v;
+    const struct job *j;
+    state_peek(l->room->state, &v);
+    l->next_job_id = v.counters.next_job_id;
+    for (uint64_t k = 0; (j = view_next_job(&v, &k)); k++) {
+        if (j->state == JOB_RUNNING)
+            note_running(l, j->id);
+        else if (job_is_over(j))
+            note_over(l, j);
+    }
+    const struct node *n;
+    for (uint64_t k = 0; (n = view_next_node(&v, &k)); k++)
+        soft(l, n->id);
+    schedule(l);
+}
+
+void lead_on_event(struct lead *l, const struct event *ev) {
+    struct view v;
+    state_peek(l->room->state, &v);
+    const struct job *j = ev->job_id ? view_job(&v, ev->job_id) : NULL;
+    if (ev->kind == EV_JOB_RUNNING)
+        note_running(l, ev->job_id);
+    if (ev->kind == EV_JOB_OVER || ev->kind == EV_JOB_ENDING)
+        map64_del(&l->running, ev->job_id);
+    if (ev->kind == EV_JOB_OVER && j)
+        note_over(l, j);
+    if (ev->kind == EV_CONFIG_CHANGED)
+        l->next_job_id = MAX(l->next_job_id, v.counters.next_job_id);
+}
+
+/* ---- ids ---- */
+
+uint32_t lead_take_job_id(struct room *r) {
+    struct lead *l = r->lead;
+    struct view v;
+    state_peek(r->state, &v);
+    const struct rconf *conf = room_rconf(r);
+    uint32_t last = conf->max_job_id ? MIN(conf->max_job_id, JOB_ID_MAX) : JOB_ID_MAX;
+    uint32_t first = MAX(conf->first_job_id, 1u);
+    for (uint32_t tried = 0; tried < 100000; tried++) {
+        uint32_t id = l->next_job_id++;
+        if (id > last) {
+            l->next_job_id = first;
+            continue;
+        }
+        if (!view_job(&v, id))
+            return id;
+    }
+    return 0;
+}
+
+void lead_new_sluid(struct room *r, char out[SLUID_SIZE]) {
+    static const char digits[] = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"; /* Crockford's base 32 */
+    uint64_t x = r->host->random(r->host->impl);
+    out[0] = 's';
+    for (int i = 1; i <= 13; i++, x >>= 5)
+        out[i] = digits[x & 31];
+    out[14] = 0;
+}
+
+/* ---- nodes ---- */
+
+void lead_heard(struct lead *l, uint32_t node_id, uint32_t cpu_load_hundredths, uint64_t free_mem_mb) {
+    struct soft_node *n = soft(l, node_id);
+    n->heard_ms = l->room->host->now_ms(l->room->host->impl);
+    n->heard_unix = room_now_unix(l->room);
+    if (cpu_load_hundredths)
+        n->cpu_load_hundredths = cpu_load_hundredths;
+    if (free_mem_mb)
+        n->free_mem_mb = free_mem_mb;
+}
+
+bool lead_runs_changed(struct lead *l, uint32_t node_id, uint64_t runs_hash, bool has_list) {
+    struct soft_node *n = soft(l, node_id);
+    bool changed = !n->knows_runs || n->runs_hash != runs_hash;
+    if (has_list || !changed) {
+        n->knows_runs = true;
+        n->runs_hash = runs_hash;
+        return false;
+    }
+    return true;
+}
+
+struct lead_node lead_node(const struct lead *l, uint32_t node_id) {
+    const struct soft_node *n = map64_get(&l->nodes, node_id);
+    return n ? (struct lead_node){n->cpu_load_hundredths, n->free_mem_mb, n->heard_unix} : (struct lead_node){0};
+}
+
+static void node_is_down(struct lead *l, const struct view *v, const struct node *n) {
+    struct cmd_node_state cmd = {.node_id = n->id, .not_responding = true, .down = true, .reason = "Not responding"};
+    log_warn("node %s does not respond: down", n->name);
+    room_propose_quietly(l->room, CMD_NODE_STATE, &cmd);
+    const struct job *j;
+    for (uint64_t k = 0; (j = view_next_job(v, &k)); k++) {
+        for (uint32_t i = 0; job_holds_nodes(j) && i < j->n_nodes; i++) {
+            if (j->nodes[i].node_id != n->id || j->nodes[i].is_done)
+                continue;
+            struct cmd_node_done done = {
+                .job_id = j->id,
+                .start_no = j->start_no,
+                .node_id = n->id,
+                .node_failed = true,
+                .never_started = j->configuring,
+                .text = "node does not respond",
+                .end_ms = l->room->host->unix_ms(l->room->host->impl),
+            };
+            room_propose_quietly(l->room, CMD_NODE_DONE, &done);
+        }
+    }
+}
+
+static void watch_nodes(struct lead *l, const struct view *v, const struct rconf *conf) {
+    int64_t now_ms = l->room->host->now_ms(l->room->host->impl);
+    int64_t limit_ms = 1000 * (int64_t)(conf->heartbeat_timeout_secs ? conf->heartbeat_timeout_secs
+                                                                     : DEFAULT_HEARTBEAT_SECS);
+    const struct node *n;
+    for (uint64_t k = 0; (n = view_next_node(v, &k)); k++)
+        if (n->base == NODE_UP && now_ms - soft(l, n->id)->heard_ms > limit_ms)
+            node_is_down(l, v, n);
+}
+
+/* ---- limits and ages ---- */
+
+static void watch_limits(struct lead *l, const struct view *v, int64_t now_ms) {
+    VEC(struct run_id) late = {0};
+    size_t cursor = 0;
+    uint64_t id;
+    void *value;
+    while (map64_next(&l->running, &cursor, &id, &value)) {
+        const struct job *j = view_job(v, (uint32_t)id);
+        if (!j || j->state != JOB_RUNNING || j->configuring || j->time_limit_min == TIME_LIMIT_NONE)
+            continue;
+        if (now_ms >= j->start_ms + (int64_t)j->time_limit_min * 60000) {
+            struct run_id run = {j->id, j->start_no};
+            vec_push(&late, run);
+        }
+    }
+    if (late.n) {
+        struct cmd_timeout cmd = {late.p, (uint32_t)late.n};
+        room_propose_quietly(l->room, CMD_TIMEOUT, &cmd);
+    }
+    vec_fini(&late);
+}
+
+/* A job leaves the state when it is old enough and its row is in the history for good. */
+static void purge(struct lead *l, const struct view *v, const struct rconf *conf, int64_t now_ms) {
+    int64_t age_ms = 1000 * (int64_t)(conf->min_job_age_secs ? conf->min_job_age_secs : DEFAULT_MIN_JOB_AGE_SECS);
+    uint64_t safe = acct_flushed_index(l->room->acct);
+    VEC(uint32_t) ids = {0};
+    while (l->first < l->over.n && ids.n < PURGE_BATCH) {
+        const struct over *o = &l->over.p[l->first];
+        const struct job *j = view_job(v, o->job_id);
+        if (j && job_is_over(j) && (now_ms < o->end_ms + age_ms || j->ended_index > safe))
+            break;
+        if (j && job_is_over(j))
+            vec_push(&ids, j->id);
+        l->first++;
+    }
+    if (l->first > 4096 && l->first * 2 > l->over.n) {
+        l->over.n -= l->first;
+        memmove(l->over.p, l->over.p + l->first, l->over.n * sizeof(*l->over.p));
+        l->first = 0;
+    }
+    if (ids.n) {
+        struct cmd_purge cmd = {ids.p, (uint32_t)ids.n};
+        room_propose_quietly(l->room, CMD_PURGE, &cmd);
+    }
+    vec_fini(&ids);
+}
+
+static void on_tick(void *arg) {
+    struct lead *l = arg;
+    struct view v;
+    state_peek(l->room->state, &v);
+    const struct rconf *conf = room_rconf(l->room);
+    int64_t now_ms = l->room->host->unix_ms(l->room->host->impl);
+    watch_nodes(l, &v, conf);
+    watch_limits(l, &v, now_ms);
+    purge(l, &v, conf, now_ms);
+    schedule(l);
+}
+
+/* ---- configuration ---- */
+
+static const struct member *member_of(const struct cluster *c, uint32_t id) {
+    for (uint32_t i = 0; i < c->n_members; i++)
+        if (c->members[i].id == id)
+            return &c->members[i];
+    return NULL;
+}
+
+static bool same_hash(const uint8_t *a, uint32_t n_a, const uint8_t *b, uint32_t n_b) {
+    return n_a == n_b && (!n_a || memcmp(a, b, n_a) == 0);
+}
+
+/* The rule of the design: a member offers its file at its start only when that differs from the one it started with
+ * last, and from what is in force; so a rolling restart onto a new file, or back, doesn't flap. */
+static bool should_offer(const struct lead *l) {
+    struct view v;
+    state_peek(l->room->state, &v);
+    const struct rconf *mine = &l->room->conf->rep;
+    const struct member *last = member_of(v.cluster, l->room->member_id);
+    if (!v.cluster->conf)
+        return true;
+    if (last && same_hash(last->hash, last->n_hash, mine->hash, mine->n_hash))
+        return false;
+    return !same_hash(v.cluster->conf->hash, v.cluster->conf->n_hash, mine->hash, mine->n_hash);
+}
+
+void lead_offer_config(struct lead *l, bool force, host_proposed_fn done, void *arg) {
+    if (!force && !should_offer(l)) {
+        done(arg, 0, NULL, 0, NULL, 0);
+        return;
+    }
+    struct cmd_config_set cmd = {.conf = &l->room->conf->rep, .member_id = l->room->member_id};
+    room_propose(l->room, CMD_CONFIG_SET, &cmd, 0, NULL, done, arg);
+}

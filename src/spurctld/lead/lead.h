@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What only the leader does by the clock: hands out job ids, watches nodes, ends runs at their limit, lets old jobs go,
+ * offers the configuration. All of it is proposed; nothing here is state.
+ */
+#ifndef SPUR_SPURCTLD_LEAD_H
+#define SPUR_SPURCTLD_LEAD_H
+
+#include "spurctld/room.h"
+
+#define SLUID_SIZE 15 /* `s`, 13 characters, NUL */
+
+struct lead *lead_new(struct room *r);
+void lead_free(struct lead *l);
+void lead_begin(struct lead *l); /* leadership gained: the state is current */
+void lead_end(struct lead *l);
+void lead_on_event(struct lead *l, const struct event *ev);
+
+uint32_t lead_take_job_id(struct room *r); /* 0: none is free */
+void lead_new_sluid(struct room *r, char out[SLUID_SIZE]);
+
+/* A sign of life. The load is kept for those who ask (hundredths + 1, MiB + 1; 0: unknown). */
+void lead_heard(struct lead *l, uint32_t node_id, uint32_t cpu_load_hundredths, uint64_t free_mem_mb);
+/* Whether the agent should send its list of runs: its hash is another than when we last saw the list. */
+bool lead_runs_changed(struct lead *l, uint32_t node_id, uint64_t runs_hash, bool has_list);
+struct lead_node {
+    uint32_t cpu_load_hundredths;
+    uint64_t free_mem_mb;
+    int64_t last_unix;
+};
+struct lead_node lead_node(const struct lead *l, uint32_t node_id);
+
+/* Offers this member's file: at start by the hash rule of the design, with `force` (scontrol reconfigure) always.
+ * done's answer is empty. */
+void lead_offer_config(struct lead *l, bool force, host_proposed_fn done, void *arg);
+
+#endif

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "spurctld/plan/plan.h"
+
+#include <string.h>
+#include <time.h>
+
+#include "base/mem.h"
+#include "base/vec.h"
+
+#define STARTS_PER_ENTRY 64u
+#define DEFAULT_INTERVAL_SECS 2
+
+/* One pass, handed to a worker and back. */
+struct pass {
+    struct plan *plan;
+    struct view view;
+    int64_t now_unix;
+    struct arena arena;
+    struct sched_plan out;
+    uint64_t took_us;
+};
+
+struct plan {
+    struct room *room;
+    struct sched *sched;
+    struct host_timer *timer;
+    struct pass *pass;    /* the one on the worker */
+    bool wanted;          /* something happened since the pass began */
+    bool is_active;
+    unsigned proposals;   /* of starts, not yet answered: a new pass would plan them again */
+    int64_t ended_ms;     /* host's now_ms at the end of the last pass */
+    struct sched_note *notes;
+    uint32_t n_notes;
+    struct plan_stats stats;
+};
+
+struct plan *plan_new(struct room *r) {
+    struct plan *p = xnew(struct plan);
+    p->room = r;
+    p->sched = sched_new(NULL);
+    return p;
+}
+
+void plan_free(struct plan *p) {
+    if (!p)
+        return;
+    must(!p->pass);
+    sched_free(p->sched);
+    free(p->notes);
+    free(p);
+}
+
+/* On the worker: everything it needs is in the pass. The planner's own time is measured by the machine's clock, which
+ * decides nothing. */
+static void run_pass(void *arg) {
+    struct pass *pass = arg;
+    struct timespec a, b;
+    clock_gettime(CLOCK_MONOTONIC, &a);
+    sched_plan(pass->plan->sched, &pass->view, pass->now_unix, &pass->arena, &pass->out);
+    clock_gettime(CLOCK_MONOTONIC, &b);
+    pass->took_us = (uint64_t)((b.tv_sec - a.tv_sec) * 1000000 + (b.tv_nsec - a.tv_nsec) / 1000);
+}
+
+static void maybe_pass(struct plan *p);
+
+static void on_proposed(void *arg, int code, const struct err *why, uint64_t index, const void *answer, size_t n) {
+    struct plan *p = arg;
+    auto_arena a = {0};
+    struct answer an = {0};
+    p->proposals--;
+    if (!code && !rec_decode(answer_rec(), answer, n, &a, &an, NULL)) {
+        for (uint32_t i = 0; i < an.n_items; i++) {
+            p->stats.started += an.items[i].error == 0;
+            p->stats.refused += an.items[i].error != 0;
+        }
+    }
+    if (!p->proposals)
+        maybe_pass(p);
+}
+
+static void propose_starts(struct plan *p, const struct sched_plan *out) {
+    struct view v;
+    state_peek(p->room->state, &v);
+    VEC(struct job_start) batch = {0};
+    for (uint32_t i = 0; i < out->n_starts; i++) {
+        const struct sched_start *s = &out->starts[i];
+        const struct job *j = view_job(&v, s->job_id);
+        if (j && j->state == JOB_PENDING) {
+            struct job_start st = {s->job_id, j->start_no + 1, s->partition, s->nodes, s->n_nodes, s->time_limit_min};
+            vec_push(&batch, st);
+        }
+        if (batch.n && (batch.n == STARTS_PER_ENTRY || i + 1 == out->n_starts)) {
+            struct cmd_start cmd = {batch.p, (uint32_t)batch.n};
+            p->proposals++;
+            room_propose(p->room, CMD_START, &cmd, 0, NULL, on_proposed, p);
+            batch.n = 0;
+        }
+    }
+    vec_fini(&batch);
+}
+
+static void keep_notes(struct plan *p, const struct sched_plan *out) {
+    free(p->notes);
+    p->notes = xmemdup(out->notes, out->n_notes * sizeof(*out->notes));
+    p->n_notes = out->n_notes;
+}
+
+static void on_pass(void *arg) {
+    struct pass *pass = arg;
+    struct plan *p = pass->plan;
+    struct plan_stats *st = &p->stats;
+    p->pass = NULL;
+    p->ended_ms = p->room->host->now_ms(p->room->host->impl);
+    st->passes++;
+    st->last_us = pass->took_us;
+    st->total_us += pass->took_us;
+    st->max_us = MAX(st->max_us, pass->took_us);
+    st->backfilled += pass->out.n_backfilled;
+    st->last_considered = pass->out.n_considered;
+    st->last_pending = pass->out.n_notes;
+    if (p->is_active) {
+        keep_notes(p, &pass->out);
+        propose_starts(p, &pass->out);
+    }
+    state_view_end(p->room->state, &pass->view);
+    arena_fini(&pass->arena);
+    free(pass);
+    maybe_pass(p);
+}
+
+static void on_timer(void *arg) {
+    struct plan *p = arg;
+    p->timer = NULL;
+    p->wanted = true;
+    maybe_pass(p);
+}
+
+static void set_timer(struct plan *p, uint64_t delay_ms) {
+    struct host *h = p->room->host;
+    h->timer_stop(h->impl, p->timer);
+    p->timer = h->timer_start(h->impl, delay_ms, on_timer, p);
+}
+
+static uint64_t interval_ms(const struct plan *p) {
+    const struct rconf *conf = room_rconf(p->room);
+    return 1000u * (uint64_t)(conf->interval_secs ? conf->interval_secs : DEFAULT_INTERVAL_SECS);
+}
+
+static void begin_pass(struct plan *p) {
+    struct host *h = p->room->host;
+    struct pass *pass = xnew(struct pass);
+    pass->plan = p;
+    pass->now_unix = h->unix_ms(h->impl) / 1000;
+    state_view(p->room->state, &pass->view);
+    p->pass = pass;
+    p->wanted = false;
+    set_timer(p, interval_ms(p));
+    h->work(h->impl, run_pass, on_pass, pass);
+}
+
+static void maybe_pass(struct plan *p) {
+    if (!p->is_active || p->pass || p->proposals || !p->wanted)
+        return;
+    /* A long queue must not eat the machine: rest as long as the last pass took. */
+    int64_t rest_ms = (int64_t)(p->stats.last_us / 1000);
+    int64_t since_ms = p->room->host->now_ms(p->room->host->impl) - p->ended_ms;
+    if (p->ended_ms && since_ms < rest_ms)
+        set_timer(p, (uint64_t)(rest_ms - since_ms));
+    else
+        begin_pass(p);
+}
+
+void plan_begin(struct plan *p) {
+    p->is_active = true;
+    p->wanted = true;
+    maybe_pass(p);
+}
+
+void plan_end(struct plan *p) {
+    struct host *h = p->room->host;
+    h->timer_stop(h->impl, p->timer);
+    p->timer = NULL;
+    p->is_active = false;
+}
+
+void plan_on_event(struct plan *p, const struct event *ev) {
+    switch (ev->kind) {
+    case EV_JOB_PENDING:
+    case EV_JOB_CHANGED:
+    case EV_JOB_OVER:
+    case EV_NODE_CHANGED:
+    case EV_CONFIG_CHANGED:
+        p->wanted = true;
+        maybe_pass(p);
+        break;
+    default: break;
+    }
+}
+
+const struct sched_note *plan_note(const struct plan *p, uint32_t job_id) {
+    uint32_t low = 0, high = p->n_notes;
+    while (low < high) {
+        uint32_t mid = low + (high - low) / 2;
+        if (p->notes[mid].job_id < job_id)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low < p->n_notes && p->notes[low].job_id == job_id ? &p->notes[low] : NULL;
+}
+
+struct sched_note *plan_notes_copy(const struct plan *p, uint32_t *out_n) {
+    *out_n = p->n_notes;
+    return xmemdup(p->notes, p->n_notes * sizeof(*p->notes));
+}
+
+struct plan_stats plan_stats(const struct plan *p) {
+    struct plan_stats st = p->stats;
+    st.running = p->pass != NULL;
+    return st;
+}
+
+void plan_stats_reset(struct plan *p) {
+    p->stats = (struct plan_stats){.last_us = p->stats.last_us};
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Runs the planner: a pinned view goes to a worker, its plan comes back and is proposed in bounded batches. What the
+ * plan says of jobs that stay (why, since when, expected when) is kept for those who ask; it is not state.
+ *
+ * A pass begins as soon as something happened that could let a job start, at most one at a time, and never more often
+ * than the last pass was long; and every interval_secs in any case.
+ */
+#ifndef SPUR_SPURCTLD_PLAN_H
+#define SPUR_SPURCTLD_PLAN_H
+
+#include "core/sched/sched.h"
+#include "spurctld/room.h"
+
+struct plan *plan_new(struct room *r);
+void plan_free(struct plan *p); /* no pass may be out: stop the worker first */
+void plan_begin(struct plan *p);
+void plan_end(struct plan *p);
+void plan_on_event(struct plan *p, const struct event *ev);
+
+/* The newest pass's word on a pending job, or NULL. Borrowed until the loop's next turn. */
+const struct sched_note *plan_note(const struct plan *p, uint32_t job_id);
+
+struct plan_stats {
+    uint64_t passes, last_us, max_us, total_us;
+    uint64_t started, refused, backfilled;
+    uint32_t last_considered, last_pending;
+    bool running;
+};
+struct plan_stats plan_stats(const struct plan *p);
+void plan_stats_reset(struct plan *p);
+
+/* A copy of all notes for a worker (the loop may replace ours meanwhile); the caller frees. */
+struct sched_note *plan_notes_copy(const struct plan *p, uint32_t *out_n);
+
+#endif

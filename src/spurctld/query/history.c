@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * History and state, merged: what the state has of a job is newer than any row, so it wins. Ascending by id; one page.
+ */
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "base/vec.h"
+#include "spurctld/acct/acct.h"
+#include "spurctld/query/query.h"
+
+#define LIMIT_MOST 10000u
+
+typedef VEC(struct job_info) infos;
+
+struct asking {
+    struct room *room;
+    struct who who;
+    struct view view;
+    struct arena arena;
+    struct history_request req;
+    const char *path;
+    infos list;
+    uint64_t next_key; /* of the state, not yet merged */
+    int64_t now_unix;
+    uint32_t limit;
+    bool is_cut;
+    int code;
+    struct err why;
+    struct buf reply;
+    query_fn done;
+    void *arg;
+};
+
+static bool wants_user(const struct asking *q, const char *user) {
+    for (uint32_t i = 0; i < q->req.n_users; i++)
+        if (str_eq(q->req.users[i], user))
+            return true;
+    return q->req.n_users == 0;
+}
+
+static bool wants_id(const struct asking *q, uint32_t id) {
+    for (uint32_t i = 0; i < q->req.n_job_ids; i++)
+        if (q->req.job_ids[i] == id)
+            return true;
+    return q->req.n_job_ids == 0;
+}
+
+static bool fits(const struct asking *q, const struct job *j) {
+    if (j->id <= q->req.after_id || !wants_id(q, j->id) || !wants_user(q, j->spec->user))
+        return false;
+    if (q->req.until_unix && j->submit_ms / 1000 > q->req.until_unix)
+        return false;
+    return !q->req.since_unix || !job_is_over(j) || j->end_ms / 1000 >= q->req.since_unix;
+}
+
+static bool add(struct asking *q, const struct job *j) {
+    if (q->list.n >= q->limit) {
+        q->is_cut = true;
+        return false;
+    }
+    struct job_info info = {.reason = j->reason};
+    info.job = query_visible(&q->who, j, &q->arena, &info.is_yours);
+    vec_push(&q->list, info);
+    return true;
+}
+
+/* All of the state's jobs up to `id`. */
+static bool add_state_until(struct asking *q, uint64_t id) {
+    const struct job *j;
+    for (; q->next_key <= id && (j = view_next_job(&q->view, &q->next_key)); q->next_key++) {
+        if (q->next_key > id)
+            return true;
+        if (fits(q, j) && !add(q, j))
+            return false;
+    }
+    return true;
+}
+
+/* A copy of a row's job that lives as long as the answer. */
+static const struct job *keep(struct asking *q, const struct job *j) {
+    auto_buf bytes = {0};
+    rec_encode(job_rec(), j, &bytes);
+    struct job *copy = arena_alloc(&q->arena, sizeof(*copy));
+    return rec_decode(job_rec(), bytes.p, bytes.n, &q->arena, copy, NULL) ? NULL : copy;
+}
+
+static bool on_row(void *arg, const struct job *j) {
+    struct asking *q = arg;
+    if (!add_state_until(q, j->id))
+        return false;
+    const struct job *live = view_job(&q->view, j->id);
+    if (live) /* the same job, or the id's next owner: the state has shown it */
+        return str_eq(live->sluid, j->sluid) ? true : add(q, keep(q, j));
+    return add(q, keep(q, j));
+}
+
+static void work(void *arg) {
+    struct asking *q = arg;
+    struct acct_filter f = {
+        .job_ids = q->req.job_ids,
+        .n_job_ids = q->req.n_job_ids,
+        .users = q->req.users,
+        .n_users = q->req.n_users,
+        .since_unix = q->req.since_unix,
+        .until_unix = q->req.until_unix,
+        .after_id = q->req.after_id,
+        .limit = q->limit + 1,
+    };
+    q->code = acct_read(q->path, &f, on_row, q, &q->why);
+    if (!q->code && !q->is_cut)
+        add_state_until(q, UINT32_MAX);
+    const struct rconf *conf = q->view.cluster->conf;
+    struct history_reply reply = {q->list.p, (uint32_t)q->list.n, q->is_cut, q->now_unix,
+                                  conf ? conf->cluster_name : NULL};
+    if (!q->code)
+        rec_encode(history_reply_rec(), &reply, &q->reply);
+}
+
+static void done(void *arg) {
+    struct asking *q = arg;
+    q->done(q->arg, q->code, &q->why, q->reply.p, q->reply.n);
+    state_view_end(q->room->state, &q->view);
+    vec_fini(&q->list);
+    arena_fini(&q->arena);
+    buf_fini(&q->reply);
+    free(q);
+}
+
+static void copy_request(struct asking *q, const struct history_request *req) {
+    q->req = *req;
+    q->req.job_ids = arena_memdup(&q->arena, req->job_ids, req->n_job_ids * sizeof(*req->job_ids));
+    const char **users = arena_calloc(&q->arena, req->n_users + 1, sizeof(*users));
+    for (uint32_t i = 0; i < req->n_users; i++)
+        users[i] = arena_strdup(&q->arena, req->users[i]);
+    if (!req->n_users && !req->n_job_ids && !req->all_users) {
+        users[0] = arena_strdup(&q->arena, q->who.user);
+        q->req.n_users = 1;
+    }
+    q->req.users = users;
+}
+
+void query_history(struct room *r, const struct who *who, const struct history_request *req, query_fn fn, void *arg) {
+    struct err e;
+    if (req->n_job_ids > LIMIT_MOST || req->n_users > 500) {
+        err_set(&e, E_TOO_BIG, "too many ids or users in one question");
+        fn(arg, E_TOO_BIG, &e, NULL, 0);
+        return;
+    }
+    struct asking *q = xnew(struct asking);
+    *q = (struct asking){.room = r, .who = *who, .done = fn, .arg = arg, .now_unix = room_now_unix(r)};
+    copy_request(q, req);
+    q->limit = req->limit && req->limit < LIMIT_MOST ? req->limit : LIMIT_MOST;
+    q->path = acct_path(r->acct);
+    q->next_key = req->after_id;
+    state_view(r->state, &q->view);
+    r->host->work(r->host->impl, work, done, q);
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "base/vec.h"
+#include "spurctld/plan/plan.h"
+#include "spurctld/query/query.h"
+
+struct asking {
+    struct room *room;
+    struct who who;
+    struct view view;
+    struct arena arena;
+    struct jobs_request req;
+    struct sched_note *notes;
+    uint32_t n_notes;
+    int64_t now_unix;
+    int code;
+    struct err why;
+    struct buf reply;
+    query_fn done;
+    void *arg;
+};
+
+const struct job *query_visible(const struct who *who, const struct job *j, struct arena *a, bool *out_is_yours) {
+    *out_is_yours = who->is_admin || (who->uid == j->spec->uid && who->is_proven) ||
+                    (who->uid == j->spec->uid && who->uid != 0);
+    if (*out_is_yours)
+        return j;
+    struct job *copy = arena_memdup(a, j, sizeof(*j));
+    struct job_spec *spec = arena_memdup(a, j->spec, sizeof(*spec));
+    spec->script_hash = spec->env_hash = NULL;
+    spec->n_script_hash = spec->n_env_hash = 0;
+    copy->spec = spec;
+    return copy;
+}
+
+static const struct sched_note *note_of(const struct asking *q, uint32_t id) {
+    struct sched_note key = {.job_id = id};
+    uint32_t low = 0, high = q->n_notes;
+    while (low < high) {
+        uint32_t mid = low + (high - low) / 2;
+        if (q->notes[mid].job_id < key.job_id)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low < q->n_notes && q->notes[low].job_id == id ? &q->notes[low] : NULL;
+}
+
+static struct job_info info_of(struct asking *q, const struct job *j) {
+    const struct sched_note *note = j->state == JOB_PENDING ? note_of(q, j->id) : NULL;
+    struct job_info info = {.reason = j->reason};
+    info.job = query_visible(&q->who, j, &q->arena, &info.is_yours);
+    if (note) {
+        if (!j->hold && note->reason)
+            info.reason = note->reason;
+        info.expected_start_unix = note->expected_start_unix;
+        info.priority = note->priority;
+    } else if (j->state == JOB_PENDING) {
+        info.priority = sched_priority(&q->view, j, q->now_unix);
+    } else {
+        info.priority = 1;
+    }
+    return info;
+}
+
+static bool fits(const struct asking *q, const struct job *j) {
+    return (q->req.with_ended || !job_is_over(j)) && (!q->req.user || str_eq(q->req.user, j->spec->user));
+}
+
+static int compare_ids(const void *a, const void *b) {
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+typedef VEC(struct job_info) infos;
+
+/* Named jobs are shown in whatever state they are; ids that are not there are left out of a longer list. */
+static void by_ids(struct asking *q, infos *out) {
+    uint32_t n = q->req.n_job_ids;
+    uint32_t *ids = arena_memdup(&q->arena, q->req.job_ids, n * sizeof(*ids));
+    qsort(ids, n, sizeof(*ids), compare_ids);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct job *j = i && ids[i] == ids[i - 1] ? NULL : view_job(&q->view, ids[i]);
+        if (j && (!q->req.user || str_eq(q->req.user, j->spec->user)))
+            vec_push(out, info_of(q, j));
+    }
+    if (!out->n && n == 1)
+        q->code = err_set(&q->why, E_JOB_ID, NULL);
+}
+
+static void work(void *arg) {
+    struct asking *q = arg;
+    infos list = {0};
+    const struct job *j;
+    if (q->req.n_job_ids)
+        by_ids(q, &list);
+    else
+        for (uint64_t k = 0; (j = view_next_job(&q->view, &k)); k++)
+            if (fits(q, j))
+                vec_push(&list, info_of(q, j));
+    const struct rconf *conf = q->view.cluster->conf;
+    struct jobs_reply reply = {list.p, (uint32_t)list.n, q->view.index, q->now_unix, conf ? conf->cluster_name : NULL,
+                               conf ? conf->interval_secs : 0};
+    if (!q->code)
+        rec_encode(jobs_reply_rec(), &reply, &q->reply);
+    vec_fini(&list);
+}
+
+static void done(void *arg) {
+    struct asking *q = arg;
+    q->done(q->arg, q->code, &q->why, q->reply.p, q->reply.n);
+    state_view_end(q->room->state, &q->view);
+    arena_fini(&q->arena);
+    buf_fini(&q->reply);
+    free(q->notes);
+    free(q);
+}
+
+void query_jobs(struct room *r, const struct who *who, const struct jobs_request *req, query_fn fn, void *arg) {
+    struct asking *q = xnew(struct asking);
+    *q = (struct asking){.room = r, .who = *who, .done = fn, .arg = arg, .now_unix = room_now_unix(r)};
+    q->req = *req;
+    q->req.user = arena_strdup(&q->arena, req->user);
+    q->req.job_ids = arena_memdup(&q->arena, req->job_ids, req->n_job_ids * sizeof(*req->job_ids));
+    state_view(r->state, &q->view);
+    q->notes = plan_notes_copy(r->plan, &q->n_notes);
+    if (req->n_job_ids == 1) { /* not worth a thread */
+        work(q);
+        done(q);
+        return;
+    }
+    r->host->work(r->host->impl, work, done, q);
+}

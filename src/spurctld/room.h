@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the rooms of the controller share. A room sees the world only through `host`, the state only through `state`
+ * (reading it; commands go through host->propose), and other rooms only through their headers.
+ *
+ * Everything here is on the state loop's thread.
+ */
+#ifndef SPUR_SPURCTLD_ROOM_H
+#define SPUR_SPURCTLD_ROOM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/host.h"
+#include "core/model/config.h"
+#include "core/state/state.h"
+#include "io/cred/cred.h"
+
+/* Who asks, and how sure we are. */
+struct who {
+    uint32_t uid, gid;
+    char user[64], group[64];
+    bool is_proven; /* by the kernel or a valid token */
+    bool is_admin;  /* root or one of [auth] admins, and proven (or believed, where authentication is off) */
+};
+
+struct room {
+    struct host *host;
+    struct state *state;
+    const struct conf *conf; /* this member's file: local part, and the replicated part that it offers */
+    uint32_t member_id;
+    bool is_leader;          /* and current: set by ctl before lead_begin, cleared before lead_end */
+    struct cred_key launch_key; /* of the cluster; valid while is_leader */
+    struct secret jwt;          /* empty: none */
+
+    struct lead *lead;
+    struct plan *plan;
+    struct react *react;
+    struct acct *acct;
+    struct query *query;
+};
+
+/* Encodes and proposes. `token` NULL: not a client's. */
+void room_propose(struct room *r, enum command c, const void *record, uint32_t uid, const uint8_t *token,
+                  host_proposed_fn fn, void *arg);
+/* For proposals whose outcome shows itself in the events. */
+void room_propose_quietly(struct room *r, enum command c, const void *record);
+
+static inline int64_t room_now_unix(const struct room *r) {
+    return r->host->unix_ms(r->host->impl) / 1000;
+}
+/* The replicated configuration in force; never NULL (a zeroed one before the first). Valid until the next apply. */
+const struct rconf *room_rconf(const struct room *r);
+
+#endif
