@@ -338,10 +338,16 @@ static int init_log(const struct ctl_options *o, const struct conf *conf, struct
     return log_init("spurctld", level, json, o->log_file ? o->log_file : conf->log_file, e);
 }
 
+/* The path of the local socket is handed to others, who have another working directory. */
+static char *absolute(const char *path) {
+    autofree char *cwd = path[0] == '/' ? NULL : getcwd(NULL, 0);
+    return cwd ? xasprintf("%s/%s", cwd, path) : xstrdup(path);
+}
+
 int ctl_new(const struct ctl_options *o, struct ctl **out, struct err *e) {
     struct ctl *c = xnew(struct ctl);
     c->options = *o;
-    c->state_dir = xstrdup(o->state_dir ? o->state_dir : DEFAULT_STATE_DIR);
+    c->state_dir = absolute(o->state_dir ? o->state_dir : DEFAULT_STATE_DIR);
     c->started_unix = time(NULL);
     c->room.conf = &c->conf;
     int rc = load_config(o, &c->conf_arena, &c->conf);
