@@ -4,6 +4,7 @@
  *
  *   spurstepd run DIR     the daemon. Writes "ok PID\n" or "error TEXT\n" to descriptor 3 and goes into the background.
  *   spurstepd sweep DIR   for a run whose daemon is gone: ends what is left and writes the result.
+ *                         Says "ok", "busy" (a daemon lives) or what went wrong, there too.
  *
  * Static, libc alone, so that it runs in any image and from memory. It outlives spurd; what it knows is in the run's
  * directory.
@@ -61,7 +62,7 @@ static int poll_ms(const struct run *r) {
     int64_t next = run_next_ms(r);
     if (next == INT64_MAX)
         return -1;
-    int64_t left = next - clock_now_ms();
+    int64_t left = next - boot_ms();
     return left < 0 ? 0 : (int)MIN(left, 60000);
 }
 
@@ -125,15 +126,12 @@ static int run_in(const char *dir) {
     return be_daemon(&r, signals);
 }
 
+/* "ok", "busy" or what went wrong, on descriptor 3 where there is one. */
 static int sweep_in(const char *dir) {
-    struct err e;
-    if (chdir(dir)) {
-        fprintf(stderr, "spurstepd: %s: %s\n", dir, strerror(errno));
-        return 1;
-    }
-    int code = sweep(&e);
-    if (code)
-        fprintf(stderr, "spurstepd: %s: %s\n", dir, e.text);
+    struct err e = {0};
+    int code = chdir(dir) ? err_sys(&e, "%s", dir) : sweep(&e);
+    int fd = fcntl(READY_FD, F_GETFD) >= 0 ? READY_FD : 1;
+    dprintf(fd, "%s\n", !code ? "ok" : code == E_BUSY ? "busy" : e.text);
     return code == E_BUSY ? 3 : code ? 1 : 0;
 }
 

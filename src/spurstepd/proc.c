@@ -72,11 +72,11 @@ static int64_t clock_ms(clockid_t id) {
     return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
-int64_t clock_unix_ms(void) {
+int64_t wall_ms(void) {
     return clock_ms(CLOCK_REALTIME);
 }
 
-int64_t clock_now_ms(void) {
+int64_t boot_ms(void) {
     return clock_ms(CLOCK_BOOTTIME);
 }
 

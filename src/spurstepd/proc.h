@@ -29,7 +29,7 @@ void proc_boot_id(char out[64]);
 ssize_t file_read(const char *path, char *out, size_t n);
 /* One write(2). 0 or -1 with errno. */
 int file_write(const char *path, const char *text);
-int64_t clock_unix_ms(void);
-int64_t clock_now_ms(void);
+int64_t wall_ms(void);
+int64_t boot_ms(void);
 
 #endif

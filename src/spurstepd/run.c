@@ -118,7 +118,7 @@ static void name_survivors(struct run *r) {
 }
 
 static void write_result(struct run *r) {
-    struct step_entry entry = {.kind = STEP_LOG_RESULT, .at_ms = clock_unix_ms(), .result = &r->result};
+    struct step_entry entry = {.kind = STEP_LOG_RESULT, .at_ms = wall_ms(), .result = &r->result};
     struct err e;
     if (log_append(r->log_fd, &entry, true, &e)) {
         /* A full disk: what is told is true all the same, and the file is tried again by a sweep if nobody takes it. */
@@ -144,7 +144,7 @@ static void finish(struct run *r) {
 /* The script is gone: so is, shortly, all the rest. */
 static void begin_end(struct run *r) {
     r->state = STEP_ENDING;
-    r->end_ms = clock_unix_ms();
+    r->end_ms = wall_ms();
     r->kill_at_ms = INT64_MAX;
     if (contain_is_empty(&r->contain)) {
         finish(r);
@@ -153,8 +153,8 @@ static void begin_end(struct run *r) {
     struct step_entry entry = {.kind = STEP_LOG_EXIT, .at_ms = r->end_ms, .wait_status = r->wait_status};
     (void)log_append(r->log_fd, &entry, false, NULL);
     r->rounds = 0;
-    r->give_up_at_ms = clock_now_ms() + (r->plan.unkillable_ms ? r->plan.unkillable_ms : 60000);
-    r->round_at_ms = clock_now_ms();
+    r->give_up_at_ms = boot_ms() + (r->plan.unkillable_ms ? r->plan.unkillable_ms : 60000);
+    r->round_at_ms = boot_ms();
     run_on_time(r);
 }
 
@@ -162,7 +162,7 @@ static void end_unstarted(struct run *r, const char *text) {
     r->result.never_started = true;
     snprintf(r->result_text, sizeof(r->result_text), "%s", text);
     r->result.text = r->result_text;
-    r->end_ms = clock_unix_ms();
+    r->end_ms = wall_ms();
     begin_end(r);
 }
 
@@ -194,7 +194,7 @@ static void log_batch(struct run *r) {
 void run_start(struct run *r) {
     struct err e;
     int pair[2];
-    r->start_ms = clock_unix_ms();
+    r->start_ms = wall_ms();
     if (log_daemon(r, &e)) {
         end_unstarted(r, e.text);
         return;
@@ -307,7 +307,7 @@ static void kill_round(struct run *r, int64_t now) {
 }
 
 void run_on_time(struct run *r) {
-    int64_t now = clock_now_ms();
+    int64_t now = boot_ms();
     if (r->state < STEP_ENDING && now >= r->kill_at_ms) {
         r->kill_at_ms = INT64_MAX;
         r->rounds = 0;
@@ -327,7 +327,7 @@ void run_on_time(struct run *r) {
     name_survivors(r);
     if (!r->has_exited)
         r->wait_status = SIGKILL;
-    r->end_ms = clock_unix_ms();
+    r->end_ms = wall_ms();
     finish(r);
 }
 
@@ -364,7 +364,7 @@ static void say_cancelled(const struct run *r, const char *why) {
 int run_terminate(struct run *r, const struct step_terminate *t, struct err *e) {
     if (r->state >= STEP_ENDING)
         return 0;
-    int64_t at = clock_now_ms() + t->kill_wait_ms;
+    int64_t at = boot_ms() + t->kill_wait_ms;
     if (!r->is_terminating) {
         r->is_terminating = true;
         r->kill_at_ms = at;

@@ -36,8 +36,8 @@ static int read_log(int fd, struct arena *a, struct step_history *out, struct er
 static bool kill_rest(const struct step_entry *daemon, const char *run_id) {
     struct contain c;
     contain_reopen(&c, daemon);
-    int64_t until = clock_now_ms() + SWEEP_MS;
-    for (int64_t pause = 1; clock_now_ms() < until; pause = MIN(pause * 2, 100)) {
+    int64_t until = boot_ms() + SWEEP_MS;
+    for (int64_t pause = 1; boot_ms() < until; pause = MIN(pause * 2, 100)) {
         uint32_t marked = run_id && *run_id ? contain_kill_marked(run_id) : 0;
         if (contain_count(&c))
             contain_kill(&c);
@@ -53,7 +53,7 @@ static bool kill_rest(const struct step_entry *daemon, const char *run_id) {
 static void judge(const struct step_history *h, const struct step_plan *plan, struct step_result *out) {
     char boot_id[64];
     proc_boot_id(boot_id);
-    out->end_ms = clock_unix_ms();
+    out->end_ms = wall_ms();
     if (!h->has_daemon) {
         out->never_started = true;
         out->text = "the node agent stopped before the job was started";

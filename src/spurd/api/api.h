@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The Agent service: bytes to values, the check of the credential, and back.
+ */
+#ifndef SPUR_SPURD_API_H
+#define SPUR_SPURD_API_H
+
+#include <stdint.h>
+
+#include "base/host.h"
+#include "io/cred/cred.h"
+#include "spurd/table/table.h"
+
+struct loop;
+struct api;
+
+struct api_conf {
+    const char *node_name; /* borrowed */
+    const void *descriptors; /* for gRPC reflection; NULL: none */
+    size_t n_descriptors;
+};
+
+/* Listens; *out_port is the real one. */
+int api_new(struct loop *l, struct host *h, struct table *t, const struct api_conf *conf, const char *listen,
+            struct api **out, uint16_t *out_port, struct err *e);
+/* The controller's key is known: what it signed is taken from now on. */
+void api_set_key(struct api *a, const struct cred_public *key);
+void api_free(struct api *a);
+
+#endif

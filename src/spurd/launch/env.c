@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The environment of a batch script: the submitter's, without what an outer job put into it, then what Slurm gives its
+ * batch scripts, each SLURM_ variable with a SPUR_ twin.
+ *
+ * A user may well have SLURM_ variables of their own (SLURM_CONF, SLURM_HINT, SLURM_MPI_TYPE): those stay, as long as
+ * the environment is no job's. In a job's environment nobody can tell the job's from the user's, and a wrong SLURM_
+ * variable makes the inner job's srun fail: there all go but those of a short list.
+ */
+#include "spurd/launch/plan.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "base/vec.h"
+#include "core/model/text.h"
+
+#define YEAR_SECS (365ll * 86400) /* what Slurm writes as the end of a job without limit */
+
+struct env {
+    struct arena *a;
+    VEC(const char *) entries; /* NAME=value */
+};
+
+static size_t name_length(const char *entry) {
+    return strcspn(entry, "=");
+}
+
+static bool is_named(const char *entry, const char *name, size_t n) {
+    return name_length(entry) == n && !memcmp(entry, name, n);
+}
+
+static const char *get(const struct env *env, const char *name) {
+    for (size_t i = 0; i < env->entries.n; i++) {
+        if (is_named(env->entries.p[i], name, strlen(name)))
+            return env->entries.p[i] + strlen(name) + 1;
+    }
+    return NULL;
+}
+
+static void put(struct env *env, const char *entry) {
+    for (size_t i = 0; i < env->entries.n; i++) {
+        if (is_named(env->entries.p[i], entry, name_length(entry))) {
+            env->entries.p[i] = entry;
+            return;
+        }
+    }
+    vec_push(&env->entries, entry);
+}
+
+static void set(struct env *env, const char *name, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
+static const char *printed(struct arena *a, const char *fmt, va_list ap) {
+    auto_str text = {0};
+    str_vaddf(&text, fmt, ap);
+    return arena_strdup(a, str_text(&text));
+}
+
+static void set(struct env *env, const char *name, const char *fmt, ...) {
+    va_list ap;
+    va_start(ap, fmt);
+    put(env, arena_printf(env->a, "%s=%s", name, printed(env->a, fmt, ap)));
+    va_end(ap);
+}
+
+/* SLURM_NAME and SPUR_NAME. */
+static void twin(struct env *env, const char *name, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
+static void twin(struct env *env, const char *name, const char *fmt, ...) {
+    va_list ap;
+    va_start(ap, fmt);
+    const char *value = printed(env->a, fmt, ap);
+    va_end(ap);
+    put(env, arena_printf(env->a, "SLURM_%s=%s", name, value));
+    put(env, arena_printf(env->a, "SPUR_%s=%s", name, value));
+}
+
+/* ---- what comes from the submitter ---- */
+
+/* Names behind SLURM_ or SPUR_ that speak of a job's shape; a trailing * stands for any rest. */
+static const char *const shape[] = {
+    "ARRAY_*",      "CLUSTER_NAME", "CPUS_ON_NODE", "CPUS_PER_GPU", "CPUS_PER_TASK", "CPU_FREQ_REQ", "DISTRIBUTION",
+    "EXIT_CODE",    "GPUS*",        "GTIDS",        "HET_*",        "JOB*",          "LAUNCH_NODE_IPADDR",
+    "LOCALID",      "MEM_PER_*",    "NNODES",       "NODEID",       "NODELIST",      "NODE_ALIASES", "NPROCS",
+    "NTASKS*",      "OOM_KILL_STEP", "OPEN_MODE",   "PACK_*",       "PRIO_PROCESS",  "PROCID",       "RESTART_COUNT",
+    "RESV_*",       "RLIMIT_*",     "RUN_ID",       "SRUN_COMM_*",  "STEP*",         "TASKS_PER_NODE", "TASK_PID",
+    "TOPOLOGY_*",   "TRES_*",       "UMASK",        "THREADS_PER_CORE", "PROFILE",   "WORKING_CLUSTER", "NODE_RANK",
+};
+
+/* What of a job's environment is surely not the job's: where the cluster is, and what the submitting command says. */
+static const char *const kept[] = {
+    "CONF", "CONTROLLER", "CONTROLLER_ADDR", "JWT", "COMPAT", "EXPORT_ENV", "GET_USER_ENV", "TIME_FORMAT", "DEBUG_FLAGS",
+};
+
+static const char *const devices[] = {
+    "CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "ZE_AFFINITY_MASK",
+    "NVIDIA_VISIBLE_DEVICES",
+};
+
+static bool listed(const char *const *list, size_t n, const char *name, size_t n_name) {
+    for (size_t i = 0; i < n; i++) {
+        size_t n_word = strlen(list[i]);
+        bool open = list[i][n_word - 1] == '*';
+        n_word -= open;
+        if ((open ? n_name >= n_word : n_name == n_word) && !memcmp(list[i], name, n_word))
+            return true;
+    }
+    return false;
+}
+
+static bool comes_along(const char *entry, bool from_job) {
+    size_t n = name_length(entry);
+    if (!n || entry[n] != '=')
+        return false;
+    if (str_starts(entry, "SLURMD_") || str_starts(entry, "SPURD_"))
+        return false;
+    if (from_job && listed(devices, ARRAY_LEN(devices), entry, n))
+        return false;
+    size_t prefix = str_starts(entry, "SLURM_") ? 6 : str_starts(entry, "SPUR_") ? 5 : 0;
+    if (!prefix)
+        return true;
+    const char *name = entry + prefix;
+    n -= prefix;
+    if (listed(kept, ARRAY_LEN(kept), name, n))
+        return true;
+    return !from_job && !listed(shape, ARRAY_LEN(shape), name, n);
+}
+
+static bool blob_next(const struct launch_request *q, size_t *at, const char **out) {
+    while (*at < q->n_env) {
+        const char *entry = (const char *)q->env + *at;
+        size_t n = strnlen(entry, q->n_env - *at);
+        if (*at + n >= q->n_env)
+            return false; /* without its NUL: cut off */
+        *at += n + 1;
+        if (n) {
+            *out = entry;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_jobs(const struct launch_request *q) {
+    const char *entry;
+    for (size_t at = 0; blob_next(q, &at, &entry);) {
+        if (str_starts(entry, "SLURM_JOB_ID=") || str_starts(entry, "SPUR_JOB_ID="))
+            return true;
+    }
+    return false;
+}
+
+static void add_submitters(struct env *env, const struct launch_request *q) {
+    bool from_job = is_jobs(q);
+    const char *entry;
+    for (size_t at = 0; blob_next(q, &at, &entry);) {
+        if (comes_along(entry, from_job))
+            vec_push(&env->entries, entry); /* of two of one name the first counts, as getenv(3) has it */
+    }
+}
+
+/* What a login would have given, where it is missing. */
+static void add_user(struct env *env, const struct launch_request *q, const struct launch_facts *f) {
+    const struct job_spec *s = q->spec;
+    const struct {
+        const char *name, *value;
+    } wanted[] = {
+        {"USER", s->user},
+        {"LOGNAME", s->user},
+        {"HOME", f->home},
+        {"SHELL", f->shell},
+        {"PATH", s->uid == 0 ? "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+                             : "/usr/local/bin:/usr/bin:/bin:/usr/local/games:/usr/games"},
+        {"TMPDIR", "/tmp"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(wanted); i++) {
+        if (wanted[i].value && !get(env, wanted[i].name))
+            set(env, wanted[i].name, "%s", wanted[i].value);
+    }
+    if (s->work_dir && get(env, "PWD"))
+        set(env, "PWD", "%s", s->work_dir);
+}
+
+/* ---- what Slurm gives ---- */
+
+/* "2(x3),1": runs of equal numbers. */
+static const char *runs_of(struct arena *a, const struct launch_request *q,
+                           uint32_t (*number)(const struct launch_request *, uint32_t i)) {
+    auto_str out = {0};
+    for (uint32_t i = 0, j; i < q->n_nodes; i = j) {
+        for (j = i + 1; j < q->n_nodes && number(q, j) == number(q, i); j++) {
+        }
+        str_addf(&out, "%s%u", i ? "," : "", number(q, i));
+        if (j - i > 1)
+            str_addf(&out, "(x%u)", j - i);
+    }
+    return arena_strdup(a, str_text(&out));
+}
+
+static uint32_t cpus_of(const struct launch_request *q, uint32_t i) {
+    return q->nodes[i].cpus;
+}
+
+static uint32_t tasks_of(const struct launch_request *q, uint32_t i) {
+    uint32_t each = q->spec->cpus_per_task ? q->spec->cpus_per_task : 1;
+    return q->spec->n_tasks_given ? q->nodes[i].n_tasks : MAX(q->nodes[i].cpus / each, 1u);
+}
+
+static const char *node_list(struct arena *a, const struct launch_request *q) {
+    const char **names = arena_calloc(a, q->n_nodes, sizeof(*names));
+    for (uint32_t i = 0; i < q->n_nodes; i++)
+        names[i] = q->nodes[i].name;
+    auto_str out = {0};
+    hostlist_compact(names, q->n_nodes, &out);
+    return arena_strdup(a, str_text(&out));
+}
+
+static void add_job(struct env *env, const struct launch_request *q) {
+    const struct job_spec *s = q->spec;
+    bool limited = q->time_limit_min && q->time_limit_min != TIME_LIMIT_NONE;
+    int64_t lasts = limited ? (int64_t)q->time_limit_min * 60 : YEAR_SECS;
+    twin(env, "JOB_ID", "%u", q->job_id);
+    twin(env, "JOBID", "%u", q->job_id);
+    if (s->name)
+        twin(env, "JOB_NAME", "%s", s->name);
+    if (s->account)
+        twin(env, "JOB_ACCOUNT", "%s", s->account);
+    if (s->qos)
+        twin(env, "JOB_QOS", "%s", s->qos);
+    if (q->partition)
+        twin(env, "JOB_PARTITION", "%s", q->partition);
+    if (q->sluid)
+        twin(env, "JOB_SLUID", "%s", q->sluid);
+    twin(env, "JOB_UID", "%u", s->uid);
+    twin(env, "JOB_GID", "%u", s->gid);
+    if (s->user)
+        twin(env, "JOB_USER", "%s", s->user);
+    twin(env, "JOB_START_TIME", "%" PRId64, q->start_unix);
+    twin(env, "JOB_END_TIME", "%" PRId64, q->start_unix + lasts);
+    twin(env, "JOB_EXCLUSIVE", "NO");
+    twin(env, "JOB_OVERSUBSCRIBE", "NO");
+    if (q->restarts)
+        twin(env, "RESTART_COUNT", "%u", q->restarts);
+    if (s->open_mode)
+        twin(env, "OPEN_MODE", "%s", s->open_mode == OPEN_APPEND ? "a" : "t");
+}
+
+static void add_shape(struct env *env, const struct launch_request *q) {
+    const struct job_spec *s = q->spec;
+    const char *nodes = node_list(env->a, q);
+    twin(env, "JOB_NODELIST", "%s", nodes);
+    twin(env, "NODELIST", "%s", nodes);
+    twin(env, "JOB_NUM_NODES", "%u", q->n_nodes);
+    twin(env, "NNODES", "%u", q->n_nodes);
+    twin(env, "JOB_CPUS_PER_NODE", "%s", runs_of(env->a, q, cpus_of));
+    twin(env, "TASKS_PER_NODE", "%s", runs_of(env->a, q, tasks_of));
+    twin(env, "CPUS_ON_NODE", "%u", q->nodes[q->node_index].cpus);
+    if (s->n_tasks_given) {
+        twin(env, "NTASKS", "%u", s->n_tasks_given);
+        twin(env, "NPROCS", "%u", s->n_tasks_given);
+    }
+    if (s->cpus_per_task_given) {
+        twin(env, "CPUS_PER_TASK", "%u", s->cpus_per_task_given);
+        twin(env, "TRES_PER_TASK", "cpu=%u", s->cpus_per_task_given);
+    }
+    if (s->mem_node_mb)
+        twin(env, "MEM_PER_NODE", "%" PRIu64, s->mem_node_mb);
+}
+
+static void add_place(struct env *env, const struct launch_request *q, const struct launch_facts *f) {
+    const struct job_spec *s = q->spec;
+    if (q->cluster_name)
+        twin(env, "CLUSTER_NAME", "%s", q->cluster_name);
+    if (f->config_path)
+        twin(env, "CONF", "%s", f->config_path);
+    if (f->controllers && !get(env, "SPUR_CONTROLLER_ADDR") && !get(env, "SPUR_CONTROLLER"))
+        set(env, "SPUR_CONTROLLER_ADDR", "%s", f->controllers);
+    /* the submitting command knows where it was started; what an outer job left has not come along */
+    const char *dir = get(env, "SLURM_SUBMIT_DIR") ? get(env, "SLURM_SUBMIT_DIR") : s->work_dir;
+    const char *host = get(env, "SLURM_SUBMIT_HOST") ? get(env, "SLURM_SUBMIT_HOST") : s->submit_host;
+    if (dir)
+        twin(env, "SUBMIT_DIR", "%s", dir);
+    if (host)
+        twin(env, "SUBMIT_HOST", "%s", host);
+    twin(env, "NODEID", "%u", q->node_index);
+    twin(env, "TOPOLOGY_ADDR", "%s", f->node_name);
+    twin(env, "TOPOLOGY_ADDR_PATTERN", "node");
+    set(env, "SLURMD_NODENAME", "%s", f->node_name);
+    set(env, "SPURD_NODENAME", "%s", f->node_name);
+    set(env, "HOSTNAME", "%s", f->node_name);
+}
+
+static void add_step(struct env *env) {
+    static const struct {
+        const char *name, *value;
+    } fixed[] = {{"GTIDS", "0"},         {"LOCALID", "0"}, {"PROCID", "0"},  {"STEP_ID", "-5"}, {"STEPID", "-5"},
+                 {"OOM_KILL_STEP", "0"}, {"TASK_PID", ""}, {"PRIO_PROCESS", "0"}};
+    for (size_t i = 0; i < ARRAY_LEN(fixed); i++)
+        twin(env, fixed[i].name, "%s", fixed[i].value);
+    /* MPI launchers take these as: start your daemons through srun */
+    static const char *const hints[] = {
+        "ENVIRONMENT=BATCH",
+        "HYDRA_BOOTSTRAP=slurm",
+        "HYDRA_LAUNCHER_EXTRA_ARGS=--external-launcher",
+        "I_MPI_HYDRA_BOOTSTRAP=slurm",
+        "I_MPI_HYDRA_BOOTSTRAP_EXEC_EXTRA_ARGS=--external-launcher",
+        "OMPI_MCA_plm_slurm_args=--external-launcher",
+        "PRTE_MCA_plm_slurm_args=--external-launcher",
+    };
+    for (size_t i = 0; i < ARRAY_LEN(hints); i++)
+        put(env, hints[i]);
+}
+
+void launch_env(const struct launch_request *q, const struct launch_facts *f, const char *run_id, struct arena *a,
+                const char *const **out, uint32_t *out_n) {
+    struct env env = {.a = a};
+    add_submitters(&env, q);
+    add_user(&env, q, f);
+    add_place(&env, q, f);
+    add_job(&env, q);
+    add_shape(&env, q);
+    add_step(&env);
+    set(&env, "SPUR_RUN_ID", "%s", run_id);
+    *out = arena_memdup(a, env.entries.p, env.entries.n * sizeof(*env.entries.p));
+    *out_n = (uint32_t)env.entries.n;
+    vec_fini(&env.entries);
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * spurd's flags, environment and the part of spur.conf that concerns it.
+ */
+#ifndef SPUR_SPURD_OPTIONS_H
+#define SPUR_SPURD_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+
+struct options {
+    const char *controllers, *listen, *hostname, *address, *state_dir, *token, *controller_key, *config;
+    const char *features, *log_level, *log_format, *log_file, *ready_file;
+    uint32_t cpus;
+    uint64_t memory_mb;
+    int ready_fd; /* -1: none */
+    uint32_t clock_scale;
+    uint32_t containment; /* enum step_containment */
+    bool test_faults;
+};
+
+enum options_do { OPTIONS_RUN, OPTIONS_DONE, OPTIONS_WRONG };
+/* Prints help, version and what is wrong itself. Texts are borrowed from argv, the environment and the arena. */
+enum options_do options_read(int argc, char **argv, struct options *out);
+/* Reads the configuration (where there is one) for what no flag says. */
+int options_read_config(struct options *o, struct arena *a, struct err *e);
+
+#endif
