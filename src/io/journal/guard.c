@@ -188,7 +188,7 @@ static int guard_start(struct raft_io *io, unsigned msecs, raft_io_tick_cb tick,
     return in->real.start(io, msecs, guard_tick, guard_recv);
 }
 
-void guard_init(struct instance *in) {
+void disk_guard_init(struct instance *in) {
     in->real = in->io;
     in->io.start = guard_start;
     in->io.set_term = guard_set_term;

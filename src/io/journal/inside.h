@@ -292,7 +292,7 @@ void instance_close(struct instance *in);
 void instance_break(struct instance *in, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 void turn_instance_closed(struct journal *j, int code, const char *why);
 
-void guard_init(struct instance *in);   /* puts ours before libraft's disk and network functions */
+void disk_guard_init(struct instance *in);   /* puts ours before libraft's disk and network functions */
 void guard_closed(struct instance *in); /* after raft_close: answers what was swallowed */
 void trace_init(struct instance *in);   /* hears of writes that end or fail */
 void fsm_init(struct instance *in);
@@ -320,6 +320,6 @@ void trouble_clear(struct journal *j);
 void trouble_tick(struct journal *j);
 void trouble_reopen_later(struct journal *j);
 bool trouble_idle(struct journal *j); /* no work of it is under way */
-void trouble_free_reserve(struct journal *j);
+bool trouble_free_reserve(struct journal *j);                  /* false: there was none */
 
 #endif

@@ -61,7 +61,9 @@ static const char *own_address(const struct journal *j) {
 }
 
 static int raft_err(struct err *e, const struct journal *j, int rv, const char *what, const char *text) {
-    int code = rv == RAFT_CORRUPT || rv == RAFT_MALFORMED ? E_CORRUPT : rv == RAFT_NOSPACE ? E_FULL : E_SYS;
+    int code = rv == RAFT_CORRUPT || rv == RAFT_MALFORMED ? E_CORRUPT : E_SYS;
+    if (rv == RAFT_NOSPACE || (text && strstr(text, "no space left")))
+        code = E_FULL;
     return err_set(e, code, "%s: %s: %s%s%s", j->dir, what, raft_strerror(rv), text && *text ? ": " : "",
                    text ? text : "");
 }
@@ -124,7 +126,7 @@ static int start(struct instance *in, bool fresh, struct err *e) {
     int rc = 0;
     if (fresh && (rc = bootstrap(in, e)) != 0)
         return rc;
-    guard_init(in);
+    disk_guard_init(in);
     int rv = raft_start(&in->raft);
     if (rv != 0)
         return raft_err(e, j, rv, "the log can't be read", in->io.errmsg);
@@ -175,6 +177,8 @@ int instance_open(struct journal *j, bool first, struct err *e) {
     if (c.fresh && !first)
         rc = err_set(e, E_CORRUPT, "%s: the log is gone", j->dir);
     if (rc == 0 && (rc = net_can_listen(j, e)) == 0 && (rc = check_repair(j->dir, &c, e)) == 0)
+        rc = make(j, c.fresh, e);
+    if (rc == E_FULL && !j->inst && trouble_free_reserve(j))
         rc = make(j, c.fresh, e);
     if (rc == 0 && c.torn)
         out_notice(j->out, false, "%s: the last write before a crash was not complete and is left out", j->dir);

@@ -157,13 +157,14 @@ static void reserve_tick(struct journal *j) {
     must(uv_queue_work(loop_uv(j->loop), &t->reserve_work, reserve_work, reserve_done) == 0);
 }
 
-void trouble_free_reserve(struct journal *j) {
+bool trouble_free_reserve(struct journal *j) {
     if (!j->trouble.reserve_there)
-        return;
+        return false;
     autofree char *path = xasprintf("%s/" RESERVE_FILE, j->dir);
     unlink(path);
     j->trouble.reserve_there = false;
     j->trouble.reserved_ms = now_ms(j);
+    return true;
 }
 
 /* ---- again and again ---- */

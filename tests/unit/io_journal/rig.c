@@ -30,6 +30,7 @@ static void on_entry(void *ctx, uint64_t index, uint64_t term, const void *p, si
     if (tag) {
         answer(r, tag);
         r->applied++;
+        r->applied_ever++;
         assert_int_equal(v, (uint64_t)(uintptr_t)tag);
     }
     for (size_t i = 8; i < n; i++)
@@ -191,7 +192,8 @@ void rig_lead(struct rig *r) {
 }
 
 uint64_t rig_propose(struct rig *r, size_t bytes) {
-    uint64_t v = ++r->proposed;
+    uint64_t v = ++r->values;
+    r->proposed++;
     assert_true(v < TAGS_MAX);
     r->answered[v] = 1;
     struct buf b = {0};
@@ -208,6 +210,11 @@ static bool settled(struct rig *r) {
 
 void rig_settle(struct rig *r) {
     rig_until(r, settled, 60000);
+}
+
+void rig_count_anew(struct rig *r) {
+    assert_true(settled(r));
+    r->proposed = r->applied = r->refused = 0;
 }
 
 void rig_expect_values(struct rig *r, uint64_t first, uint64_t last) {

@@ -33,7 +33,9 @@ struct rig {
     char dir[256];
     VEC(struct seen) log; /* the owner's state: every value in order, also those that a manifest brought back */
     uint64_t last_index, last_term;
-    uint64_t proposed, applied, refused; /* of our own */
+    uint64_t values;                     /* proposed ever; the last one's value */
+    uint64_t applied_ever;
+    uint64_t proposed, applied, refused; /* of our own, since the beginning or rig_count_anew */
     int refused_code;
     char refused_why[ERR_TEXT_MAX];
     uint8_t *answered; /* by tag */
@@ -64,6 +66,7 @@ void rig_until(struct rig *r, bool (*done)(struct rig *r), uint64_t timeout_ms);
 void rig_lead(struct rig *r);                      /* waits for leadership */
 uint64_t rig_propose(struct rig *r, size_t bytes); /* the value it carries */
 void rig_settle(struct rig *r);                    /* until every proposal has its answer */
+void rig_count_anew(struct rig *r);
 void rig_answer_snapshot(struct rig *r);           /* journal_snapshot_done with a manifest of the pinned moment */
 void rig_expect_values(struct rig *r, uint64_t first, uint64_t last); /* the log is exactly these, in order */
 
