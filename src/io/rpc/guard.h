@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A bound on frames that cost the receiver more than the sender: pings, settings, resets, priorities, empty data,
- * frames of unknown types, broken ones. A bucket of tokens for each connection; whoever empties it is sent away. What
+ * A bound on frames that cost the receiver more than the sender: pings, settings, resets, priorities, empty data, broken
+ * ones. (Frames of unknown types are thrown away by nghttp2 and don't get here.) A bucket of tokens for each connection; whoever empties it is sent away. What
  * nghttp2 bounds itself (queued acknowledgements, entries of one SETTINGS, continuations, its own rate of resets) comes
  * on top. Internal to io/rpc.
  */

@@ -146,6 +146,11 @@ static void on_chat(void *ctx, struct rpc_call *c, const void *message, size_t n
         rpc_on_message(c, on_chat_message);
 }
 
+void echo_forget(struct echo *e, struct rpc_call *c) {
+    doing_free(rpc_data(c));
+    rpc_reply(c, NULL, 0);
+}
+
 void echo_listen(struct echo *e) {
     rpc_on_message(e->chat, on_chat_message);
 }

@@ -29,5 +29,6 @@ struct echo {
 
 const struct rpc_method *echo_methods(size_t *out_n);
 void echo_listen(struct echo *e);
+void echo_forget(struct echo *e, struct rpc_call *c); /* ends a call that was cancelled without its on_cancel */
 
 #endif

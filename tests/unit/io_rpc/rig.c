@@ -172,9 +172,15 @@ void raw_frame(struct raw *r, uint8_t type, uint8_t flags, uint32_t id, const vo
     raw_try_send(r, b.p, b.n);
 }
 
-void raw_preface(struct raw *r) {
+void raw_hello(struct raw *r) {
     raw_send(r, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 24);
     raw_frame(r, 4, 0, 0, NULL, 0);
+}
+
+void raw_preface(struct raw *r) {
+    raw_hello(r);
+    WAIT(r->l, raw_has(r, 4, 0, NULL, NULL));
+    raw_frame(r, 4, 1, 0, NULL, 0);
 }
 
 /* Literal fields that are not indexed, lengths below 127. */

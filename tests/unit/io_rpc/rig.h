@@ -77,7 +77,8 @@ struct raw raw_connect(struct loop *l, uint16_t port);
 void raw_close(struct raw *r);
 void raw_send(struct raw *r, const void *p, size_t n);  /* all, running the loop while it must */
 bool raw_try_send(struct raw *r, const void *p, size_t n); /* false: closed */
-void raw_preface(struct raw *r);                        /* magic and empty SETTINGS */
+void raw_hello(struct raw *r);                          /* magic and empty SETTINGS */
+void raw_preface(struct raw *r);                        /* and the acknowledgement of the server's, whose windows count then */
 void raw_frame(struct raw *r, uint8_t type, uint8_t flags, uint32_t stream, const void *p, size_t n);
 void raw_headers(struct raw *r, uint8_t flags, uint32_t stream, const char *const *pairs); /* NULL-terminated */
 void raw_request(struct raw *r, uint32_t stream, const char *path, const void *message, size_t n); /* a good one */
