@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One call at a time over one channel, repeated where that can help.
+ *
+ * Every request either reads or carries a token, so all of them may be sent again: what failed on the way (broken
+ * connection, no answer in time, a controller that stops or isn't the leader) and what the controller asks to send
+ * later. What no controller took because none could be reached at all is not waited for: someone who types squeue
+ * wants to know.
+ */
+#include "spur/spur.h"
+
+#include <errno.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "io/loop/loop.h"
+#include "io/rpc/rpc.h"
+#include "libspur/target.h"
+
+#define TIMEOUT_MS 60000
+#define CALL_MS 30000
+#define CONNECT_MS 10000
+#define PAUSE_MIN_MS 20
+#define PAUSE_MAX_MS 1000
+#define PAUSE_TOLD_MAX_MS 10000
+
+struct spur_client {
+    struct loop *loop;
+    struct rpc_channel *ch;
+    char *targets;
+    char *metadata;
+    uint64_t timeout_ms;
+};
+
+/* One attempt. */
+struct attempt {
+    struct rpc_request *r;
+    bool is_done, was_sent;
+    uint64_t retry_after_ms; /* as the controller said; 0: it did not */
+    int code;
+    struct err err;
+    struct buf reply;
+};
+
+static void done(void *arg, int code, const struct err *why, const void *message, size_t n) {
+    struct attempt *t = arg;
+    t->is_done = true;
+    t->code = code;
+    t->was_sent = !t->r || rpc_request_was_sent(t->r);
+    if (!code) {
+        buf_add(&t->reply, message, n);
+        return;
+    }
+    t->err = *why;
+    const char *later = t->r ? rpc_request_trailer(t->r, "retry-after-ms") : NULL;
+    if (later && str_to_u64(later, PAUSE_TOLD_MAX_MS, &t->retry_after_ms))
+        t->retry_after_ms = 0;
+}
+
+static bool is_done(void *arg) {
+    return ((struct attempt *)arg)->is_done;
+}
+
+static bool never(void *arg) {
+    return false;
+}
+
+/* A token is printable and has no blank: what could end its header line is refused, and never printed. */
+static int add_token(struct str *metadata, struct err *e) {
+    const char *jwt = getenv("SPUR_JWT");
+    if (!jwt || !*jwt)
+        jwt = getenv("SLURM_JWT");
+    if (!jwt || !*jwt)
+        return 0;
+    for (const char *c = jwt; *c; c++)
+        if (*c <= ' ' || *c > '~')
+            return err_set(e, E_BAD_PROOF, "SPUR_JWT (or SLURM_JWT) holds no token");
+    str_addf(metadata, "authorization: Bearer %s\n", jwt);
+    return 0;
+}
+
+/* Who we claim to be, where the kernel doesn't say it. */
+static void add_claim(struct str *metadata) {
+    uid_t uid = geteuid();
+    struct passwd *pw = getpwuid(uid);
+    if (pw)
+        str_addf(metadata, "spur-user: %s\n", pw->pw_name);
+    else
+        str_addf(metadata, "spur-user: %u\n", uid);
+    str_addf(metadata, "spur-uid: %u\nspur-gid: %u\n", uid, getegid());
+}
+
+int spur_open(const struct spur_options *o, struct spur_client **out, struct err *e) {
+    autofree char *targets = NULL;
+    int rc = target_find(o ? o->controllers : NULL, &targets, e);
+    if (rc)
+        return rc;
+    auto_str metadata = {0};
+    str_add(&metadata, "spur-version: " SPUR_VERSION "\n");
+    rc = add_token(&metadata, e);
+    if (rc)
+        return rc;
+    if (target_has_tcp(targets))
+        add_claim(&metadata);
+    struct loop *loop = loop_new("libspur");
+    struct rpc_channel_conf conf = {.targets = targets, .connect_ms = CONNECT_MS};
+    struct rpc_channel *ch = NULL;
+    rc = rpc_channel_new(loop, &conf, &ch, e);
+    if (rc) {
+        loop_free(loop);
+        return rc;
+    }
+    struct spur_client *c = xnew(struct spur_client);
+    *c = (struct spur_client){.loop = loop, .ch = ch, .targets = take_ptr(&targets), .metadata = str_take(&metadata),
+                              .timeout_ms = o && o->timeout_ms ? o->timeout_ms : TIMEOUT_MS};
+    *out = c;
+    return 0;
+}
+
+void spur_close(struct spur_client *c) {
+    if (!c)
+        return;
+    rpc_channel_free(c->ch);
+    loop_free(c->loop);
+    free(c->targets);
+    free(c->metadata);
+    free(c);
+}
+
+const char *spur_controllers(const struct spur_client *c) {
+    return c->targets;
+}
+
+void spur_token(uint8_t out[TOKEN_SIZE]) {
+    size_t n = 0;
+    while (n < TOKEN_SIZE) {
+        ssize_t got = getrandom(out + n, TOKEN_SIZE - n, 0);
+        must(got > 0 || errno == EINTR);
+        n += got > 0 ? (size_t)got : 0;
+    }
+}
+
+static void try_once(struct spur_client *c, const char *path, const struct buf *request, uint64_t left_ms,
+                     struct attempt *t) {
+    uint64_t call_ms = MIN(left_ms, (uint64_t)CALL_MS);
+    t->r = rpc_send(c->ch, path, c->metadata, request->p, request->n, call_ms, done, t);
+    if (!loop_run_until(c->loop, is_done, t, call_ms + CONNECT_MS) && !t->is_done)
+        rpc_cancel(t->r);
+}
+
+/* The same request may do better a moment later. */
+static bool may_retry(int code, bool was_sent) {
+    switch (code) {
+    case E_UNREACHABLE:
+        return was_sent;
+    case E_DEADLINE:
+    case E_NOT_LEADER:
+    case E_STOPPING:
+    case E_BUSY:
+    case E_QUEUE_FULL:
+    case E_ID_SPACE:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static int decode(const struct wire_method_info *info, struct attempt *t, struct arena *a, void *reply,
+                  struct err *e) {
+    struct err why = {0};
+    if (rec_decode(info->reply(), t->reply.p, t->reply.n, a, reply, &why) == 0)
+        return 0;
+    return err_set(e, E_PROTOCOL, "The controller's answer can't be read: %s", why.text);
+}
+
+int spur_call(struct spur_client *c, enum wire_method m, const void *request, struct arena *a, void *reply,
+              struct err *e) {
+    const struct wire_method_info *info = wire_method(m);
+    auto_buf bytes = {0};
+    rec_encode(info->request(), request, &bytes);
+    int64_t end_ms = loop_now_ms(c->loop) + (int64_t)c->timeout_ms;
+    uint64_t pause_ms = PAUSE_MIN_MS;
+    bool was_sent = false;
+    for (;;) {
+        struct attempt t = {0};
+        int64_t left_ms = end_ms - loop_now_ms(c->loop);
+        try_once(c, info->path, &bytes, (uint64_t)MAX(left_ms, (int64_t)1), &t);
+        int code = t.code ? t.code : decode(info, &t, a, reply, e);
+        buf_fini(&t.reply);
+        was_sent |= t.was_sent;
+        uint64_t wait_ms = t.retry_after_ms ? t.retry_after_ms : pause_ms;
+        left_ms = end_ms - loop_now_ms(c->loop);
+        if (!t.code)
+            return code;
+        if (left_ms <= (int64_t)wait_ms || !may_retry(code, was_sent))
+            return err_set(e, code, "%s", code == E_UNREACHABLE ? err_sentence(code) : t.err.text);
+        loop_run_until(c->loop, never, NULL, wait_ms);
+        pause_ms = MIN(pause_ms * 2, (uint64_t)PAUSE_MAX_MS);
+    }
+}

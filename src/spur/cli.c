@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "spur/cli.h"
+
+#include <errno.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/mem.h"
+
+static void line(const struct cli *c, const char *kind, const char *fmt, va_list ap) {
+    auto_str text = {0};
+    str_addf(&text, "%s: %s", c->prog, kind);
+    str_vaddf(&text, fmt, ap);
+    str_addc(&text, '\n');
+    fflush(stdout);
+    fputs(str_text(&text), stderr);
+}
+
+void cli_error(const struct cli *c, const char *fmt, ...) {
+    va_list ap;
+    va_start(ap, fmt);
+    line(c, "error: ", fmt, ap);
+    va_end(ap);
+}
+
+void cli_say(const struct cli *c, const char *fmt, ...) {
+    va_list ap;
+    va_start(ap, fmt);
+    line(c, "", fmt, ap);
+    va_end(ap);
+}
+
+void cli_out(const struct str *s) {
+    fwrite(str_text(s), 1, s->n, stdout);
+}
+
+int cli_stop(struct opt_run *r) {
+    cli_out(&r->out);
+    fflush(stdout);
+    fputs(str_text(&r->err), stderr);
+    return r->exit_code;
+}
+
+const char *cli_env(const char *name) {
+    return getenv(name);
+}
+
+bool cli_options(struct cli *c, const struct opt_table *t, void *ctx, struct opt_run *r, int *exit_code) {
+    opt_init(r, t, c->prog, ctx);
+    bool ok = opt_scan(r, c->argc - 1, c->argv + 1);
+    size_t n = r->items.n;
+    if (ok) {
+        opt_scan_env(r, cli_env);
+        ok = opt_apply(r, n, r->items.n) && opt_apply(r, 0, n);
+    }
+    if (!ok)
+        *exit_code = cli_stop(r);
+    return ok;
+}
+
+int cli_call(struct cli *c, enum wire_method m, const void *request, void *reply, struct err *e) {
+    int rc = c->client ? 0 : spur_open(NULL, &c->client, e);
+    return rc ? rc : spur_call(c->client, m, request, &c->arena, reply, e);
+}
+
+const char *const *cli_words(struct cli *c, const char *list, const char *separators, uint32_t *out_n) {
+    VEC(const char *) words = {0};
+    while (*list) {
+        list += strspn(list, separators);
+        size_t n = strcspn(list, separators);
+        if (n)
+            vec_push(&words, arena_strndup(&c->arena, list, n));
+        list += n;
+    }
+    *out_n = (uint32_t)words.n;
+    const char *const *out = arena_memdup(&c->arena, words.p, words.n * sizeof(*words.p));
+    vec_fini(&words);
+    return out;
+}
+
+bool cli_job_id(const char *text, uint32_t *out) {
+    char digits[12];
+    size_t n = strspn(text, "0123456789");
+    uint64_t id;
+    if (!n || n >= sizeof(digits) || (text[n] && (text[n] != '.' || !text[n + 1])))
+        return false;
+    memcpy(digits, text, n);
+    digits[n] = 0;
+    if (str_to_u64(digits, UINT32_MAX, &id) || !id)
+        return false;
+    *out = (uint32_t)id;
+    return true;
+}
+
+static int64_t local_to_unix(void *arg, int year, int month, int day, int hour, int minute, int second) {
+    struct tm tm = {.tm_year = year - 1900, .tm_mon = month - 1, .tm_mday = day,
+                    .tm_hour = hour, .tm_min = minute, .tm_sec = second, .tm_isdst = -1};
+    return mktime(&tm);
+}
+
+static void unix_to_local(void *arg, int64_t unix_secs, int out[6]) {
+    time_t t = unix_secs;
+    struct tm tm = {0};
+    localtime_r(&t, &tm);
+    out[0] = tm.tm_year + 1900;
+    out[1] = tm.tm_mon + 1;
+    out[2] = tm.tm_mday;
+    out[3] = tm.tm_hour;
+    out[4] = tm.tm_min;
+    out[5] = tm.tm_sec;
+}
+
+struct text_clock cli_clock(void) {
+    return (struct text_clock){.now_unix = time(NULL), .to_unix = local_to_unix, .to_local = unix_to_local};
+}
+
+void cli_time(int64_t unix_secs, const char *none, struct str *out) {
+    if (unix_secs <= 0) {
+        str_add(out, none);
+        return;
+    }
+    int t[6];
+    unix_to_local(NULL, unix_secs, t);
+    str_addf(out, "%04d-%02d-%02dT%02d:%02d:%02d", t[0], t[1], t[2], t[3], t[4], t[5]);
+}
+
+void cli_date(int64_t unix_secs, struct str *out) {
+    time_t t = unix_secs;
+    struct tm tm = {0};
+    char text[64];
+    localtime_r(&t, &tm);
+    strftime(text, sizeof(text), "%a %b %d %H:%M:%S %Y", &tm);
+    str_add(out, text);
+}
+
+bool cli_user(const char *text, uint32_t *out_uid) {
+    struct passwd *pw = getpwnam(text);
+    uint64_t uid;
+    if (pw)
+        *out_uid = pw->pw_uid;
+    else if (str_to_u64(text, UINT32_MAX - 1, &uid) == 0)
+        *out_uid = (uint32_t)uid;
+    else
+        return false;
+    return true;
+}

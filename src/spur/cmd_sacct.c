@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * sacct: what became of jobs, from the controller's history merged with its state, page by page.
+ */
+#include <pwd.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "spur/command.h"
+#include "spur/job_select.h"
+#include "spur/sacct.h"
+
+#define DEFAULT_FORMAT "jobid,jobname,partition,account,alloccpus,state,exitcode"
+#define BRIEF_FORMAT "jobid,state,exitcode"
+
+/* A job, or one step of it. */
+struct wanted {
+    uint32_t id;
+    enum { WANTED_ALL, WANTED_BATCH, WANTED_NO_STEP } what;
+};
+
+struct sacct {
+    struct cli *c;
+    struct str format, jobs; /* options that may be repeated add up */
+    const char *since_text, *until_text, *state_list, *user_list, *part_list, *name_list, *account_list, *qos_list;
+    const char *node_list, *delimiter;
+    bool all_users, allocations, brief, help_format, no_header, parsable, parsable2, duplicates;
+    VEC(struct wanted) wanted;
+    const char *const *users;
+    uint32_t n_users, states; /* 0: any */
+    int64_t since, until;     /* 0: no bound; now */
+    struct job_select pick;   /* names, partitions … */
+};
+
+static int add_text(struct opt_run *r, const struct opt_row *o, const char *value) {
+    struct sacct *s = r->ctx;
+    struct str *to = str_eq(o->name, "jobs") ? &s->jobs : &s->format;
+    str_addf(to, "%s%s", to->n ? "," : "", value);
+    return 0;
+}
+
+#define AT(field) offsetof(struct sacct, field)
+static const struct opt_row rows[] = {
+    {"accounts", 'A', "account(s)", OPT_TEXT, 0, AT(account_list), NULL, NULL, "only jobs of these accounts"},
+    {"allclusters", 'L', NULL, OPT_NOT_YET},
+    {"allocations", 'X', NULL, OPT_BOOL, 0, AT(allocations), NULL, NULL, "a line for each job, none for its steps"},
+    {"allusers", 'a', NULL, OPT_BOOL, 0, AT(all_users), NULL, NULL, "jobs of all users"},
+    {"array", 0, NULL, OPT_NOT_YET},
+    {"associations", 'x', "ids", OPT_NOT_YET},
+    {"batch-script", 'B', NULL, OPT_NOT_YET},
+    {"brief", 'b', NULL, OPT_BOOL, 0, AT(brief), NULL, NULL, "the columns " BRIEF_FORMAT},
+    {"clusters", 'M', "names", OPT_NOT_YET},
+    {"completion", 'c', NULL, OPT_NOT_YET},
+    {"constraints", 'C', "list", OPT_NOT_YET},
+    {"delimiter", 0, "text", OPT_TEXT, 0, AT(delimiter), NULL, NULL, "what stands between columns with -p and -P"},
+    {"duplicates", 'D', NULL, OPT_NOT_YET},
+    {"endtime", 'E', "time", OPT_TEXT, 0, AT(until_text), NULL, NULL, "jobs that were there before this time"},
+    {"env-vars", 0, NULL, OPT_NOT_YET},
+    {"federation", 0, NULL, OPT_NOT_YET},
+    {"flags", 'F', "list", OPT_NOT_YET},
+    {"format", 'o', "format", OPT_CALL, 0, 0, add_text, "FORMAT", "columns: NAME[%[-]WIDTH],… (see -e)"},
+    {"gid", 'g', "list", OPT_NOT_YET},
+    {"group", 0, "list", OPT_NOT_YET},
+    {"help", 'h', NULL, OPT_HELP, 0, 0, NULL, NULL, "show this help"},
+    {"helpformat", 'e', NULL, OPT_BOOL, 0, AT(help_format), NULL, NULL, "list the columns there are"},
+    {"jobs", 'j', "job(s)", OPT_CALL, 0, 0, add_text, NULL, "only these jobs, or JOB.batch"},
+    {"json", 0, "version", OPT_NOT_YET, OPT_MAYBE},
+    {"local", 0, NULL, OPT_NOT_YET},
+    {"long", 'l', NULL, OPT_NOT_YET},
+    {"name", 0, "jobname(s)", OPT_TEXT, 0, AT(name_list), NULL, NULL, "only jobs of these names"},
+    {"ncpus", 'i', "min[-max]", OPT_NOT_YET},
+    {"nnodes", 'I', "min[-max]", OPT_NOT_YET},
+    {"noconvert", 0, NULL, OPT_NOT_YET},
+    {"nodelist", 'N', "nodes", OPT_TEXT, 0, AT(node_list), NULL, NULL, "only jobs that ran on these nodes"},
+    {"noheader", 'n', NULL, OPT_BOOL, 0, AT(no_header), NULL, NULL, "no headings"},
+    {"parsable", 'p', NULL, OPT_BOOL, 0, AT(parsable), NULL, NULL, "columns separated by |, one at the end too"},
+    {"parsable2", 'P', NULL, OPT_BOOL, 0, AT(parsable2), NULL, NULL, "columns separated by |"},
+    {"partition", 'r', "partition(s)", OPT_TEXT, 0, AT(part_list), NULL, NULL, "only jobs of these partitions"},
+    {"qos", 'q', "qos(s)", OPT_TEXT, 0, AT(qos_list), NULL, NULL, "only jobs of these QOS"},
+    {"reason", 'R', "list", OPT_NOT_YET},
+    {"starttime", 'S', "time", OPT_TEXT, 0, AT(since_text), NULL, NULL, "jobs that were there behind this time"},
+    {"state", 's', "state(s)", OPT_TEXT, 0, AT(state_list), NULL, NULL, "only jobs that were in these states then"},
+    {"timelimit-max", 'K', "time", OPT_NOT_YET},
+    {"timelimit-min", 'k', "time", OPT_NOT_YET},
+    {"truncate", 'T', NULL, OPT_NOT_YET},
+    {"uid", 0, "user(s)", OPT_TEXT, OPT_HIDDEN, AT(user_list), NULL, NULL, ""},
+    {"units", 0, "KMGTP", OPT_NOT_YET},
+    {"usage", 0, NULL, OPT_USAGE, 0, 0, NULL, NULL, "show a short usage"},
+    {"use-local-uid", 0, NULL, OPT_NOT_YET},
+    {"user", 'u', "user(s)", OPT_TEXT, 0, AT(user_list), NULL, NULL, "only jobs of these users"},
+    {"verbose", 'v', NULL, OPT_NOT_YET},
+    {"version", 'V', NULL, OPT_VERSION, 0, 0, NULL, NULL, "show the version"},
+    {"wckeys", 'W', "list", OPT_NOT_YET},
+    {"whole-hetjob", 0, "yes|no", OPT_NOT_YET, OPT_MAYBE},
+    {"yaml", 0, "version", OPT_NOT_YET, OPT_MAYBE},
+};
+
+const struct opt_table *cmd_sacct_options(void) {
+    static const struct opt_table t = {
+        .usage = "[OPTIONS]", .brief = "[-abehnpPX] [-A accounts] [-E time] [-j jobs] [-N nodes] [-o format]\n"
+        "     [-q qos] [-r partitions] [-s states] [-S time] [-u users] [--name names] [--delimiter text]",
+        .row = rows, .n = ARRAY_LEN(rows), .usage_exit = 1, .env_prefix = {"SACCT_"},
+        .note = "Without -S the jobs since midnight are shown, with -j all of them, with -s those of now."};
+    return &t;
+}
+
+/* ---- which ---- */
+
+static bool read_jobs(struct sacct *s) {
+    uint32_t n;
+    const char *const *word = cli_words(s->c, str_text(&s->jobs), ", ", &n);
+    for (uint32_t i = 0; i < n; i++) {
+        struct wanted w = {0};
+        const char *dot = strchr(word[i], '.');
+        if (!cli_job_id(word[i], &w.id)) {
+            cli_say(s->c, "fatal: Bad job/step specified: %s", word[i]);
+            return false;
+        }
+        if (dot)
+            w.what = strcasecmp(dot, ".batch") == 0 ? WANTED_BATCH : WANTED_NO_STEP;
+        vec_push(&s->wanted, w);
+    }
+    return true;
+}
+
+static bool read_users(struct sacct *s) {
+    if (!s->user_list) {
+        s->all_users |= geteuid() == 0; /* as Slurm */
+        return true;
+    }
+    uint32_t n;
+    const char *const *word = cli_words(s->c, s->user_list, ", ", &n);
+    const char **name = arena_alloc(&s->c->arena, (n + 1) * sizeof(*name));
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t uid;
+        if (!cli_user(word[i], &uid)) {
+            cli_say(s->c, "fatal: Invalid user id: %s", word[i]);
+            return false;
+        }
+        struct passwd *pw = getpwuid(uid);
+        name[i] = pw ? arena_strdup(&s->c->arena, pw->pw_name) : word[i];
+    }
+    s->users = name;
+    s->n_users = n;
+    return true;
+}
+
+static bool read_moment(struct sacct *s, const char *text, int64_t *out) {
+    struct text_clock clock = cli_clock();
+    struct err e = {0};
+    clock.past = true;
+    if (!text || moment_parse(text, &clock, out, &e) == 0)
+        return true;
+    fprintf(stderr, "%s\n", e.text);
+    return false;
+}
+
+static int64_t midnight(void) {
+    struct text_clock clock = cli_clock();
+    int t[6];
+    clock.to_local(clock.arg, clock.now_unix, t);
+    return clock.to_unix(clock.arg, t[0], t[1], t[2], 0, 0, 0);
+}
+
+/* The window of time, by the rules of Slurm's sacct(1): with states it is a moment unless both ends are given. */
+static bool read_window(struct sacct *s) {
+    int64_t now = time(NULL);
+    if (!read_moment(s, s->since_text, &s->since) || !read_moment(s, s->until_text, &s->until))
+        return false;
+    bool has_jobs = s->wanted.n > 0, has_states = s->states != 0;
+    if (!s->since_text)
+        s->since = has_jobs ? 0 : has_states ? now : midnight();
+    if (!s->until_text)
+        s->until = has_states && s->since_text ? s->since : now;
+    if (s->until < s->since) {
+        cli_error(s->c, "Start time (%s) requested is after end time (%s).", s->since_text ? s->since_text : "now",
+                  s->until_text ? s->until_text : "now");
+        return false;
+    }
+    return true;
+}
+
+static bool read_states(struct sacct *s) {
+    const char *bad = NULL;
+    if (!s->state_list)
+        return true;
+    s->states = job_states_parse(s->state_list, &bad, s->c);
+    if (!s->states && bad)
+        cli_say(s->c, "fatal: unrecognized job state value %s", bad);
+    return !bad;
+}
+
+static bool read_all(struct sacct *s) {
+    job_select_init(&s->pick, s->c);
+    s->pick.states = ~0u;
+    return read_jobs(s) && read_users(s) && read_states(s) && read_window(s) &&
+           job_select_nodes(&s->pick, s->node_list) &&
+           job_select_texts(&s->pick, JOB_SELECT_PARTITION, s->part_list) &&
+           job_select_texts(&s->pick, JOB_SELECT_NAME, s->name_list) &&
+           job_select_texts(&s->pick, JOB_SELECT_ACCOUNT, s->account_list) &&
+           job_select_texts(&s->pick, JOB_SELECT_QOS, s->qos_list);
+}
+
+static bool overlaps(int64_t from, int64_t to, const struct sacct *s) {
+    return from <= s->until && to >= s->since;
+}
+
+/* Whether the job was in one of the states within the window. */
+static bool was_in_state(const struct sacct *s, const struct job *j) {
+    int64_t submit = j->submit_ms / 1000, start = j->start_ms / 1000;
+    int64_t end = j->end_ms ? j->end_ms / 1000 : INT64_MAX;
+    if (!s->states)
+        return true;
+    if (s->states & 1u << JOB_PENDING && overlaps(submit, start ? start : end, s))
+        return true;
+    if (s->states & 1u << JOB_RUNNING && start && overlaps(start, end, s))
+        return true;
+    if (j->state == JOB_SUSPENDED || job_state_is_end(j->state))
+        return s->states & 1u << j->state && (j->state == JOB_SUSPENDED || overlaps(end, end, s));
+    return false;
+}
+
+/* ---- rows ---- */
+
+static bool wants(const struct sacct *s, uint32_t id, bool is_batch) {
+    for (size_t i = 0; i < s->wanted.n; i++) {
+        const struct wanted *w = &s->wanted.p[i];
+        if (w->id == id && (w->what == WANTED_ALL || (is_batch && w->what == WANTED_BATCH)))
+            return true;
+    }
+    return !s->wanted.n;
+}
+
+static void add_rows(const struct sacct *s, const struct table *t, const struct sacct_style *style,
+                     const struct history_reply *reply, struct str *out) {
+    struct job_env env = {reply->now_unix, reply->cluster_name};
+    for (uint32_t i = 0; i < reply->n_jobs; i++) {
+        const struct job_info *ji = &reply->jobs[i];
+        if (!job_selected(&s->pick, ji) || !was_in_state(s, ji->job))
+            continue;
+        struct sacct_row row = {.ji = ji};
+        if (wants(s, ji->job->id, false))
+            sacct_line(t, style, &row, &env, out);
+        row.is_batch = true;
+        if (!s->allocations && ji->job->start_ms && wants(s, ji->job->id, true))
+            sacct_line(t, style, &row, &env, out);
+    }
+}
+
+static int print(struct sacct *s, const struct table *t, const struct sacct_style *style) {
+    auto_str out = {0};
+    uint32_t *ids = arena_alloc(&s->c->arena, (s->wanted.n + 1) * sizeof(*ids));
+    for (size_t i = 0; i < s->wanted.n; i++)
+        ids[i] = s->wanted.p[i].id;
+    struct history_request request = {.job_ids = ids, .n_job_ids = (uint32_t)s->wanted.n, .users = s->users,
+                                      .n_users = s->n_users, .all_users = s->all_users, .since_unix = s->since,
+                                      .until_unix = s->until};
+    struct history_reply reply = {.is_cut = true};
+    if (!s->no_header)
+        sacct_head(t, style, &out);
+    while (reply.is_cut) {
+        struct err e = {0};
+        reply = (struct history_reply){0};
+        if (cli_call(s->c, WIRE_Controller_History, &request, &reply, &e)) {
+            cli_out(&out);
+            cli_error(s->c, "slurmdb_jobs_get: %s", e.text);
+            return 1;
+        }
+        add_rows(s, t, style, &reply, &out);
+        cli_out(&out);
+        str_clear(&out);
+        if (!reply.n_jobs)
+            break;
+        request.after_id = reply.jobs[reply.n_jobs - 1].job->id;
+    }
+    cli_out(&out);
+    return 0;
+}
+
+static void list_fields(void) {
+    const struct table_fields *f = sacct_fields();
+    for (size_t i = 0; i < f->n; i++)
+        printf("%-19s%s", f->row[i].head, i % 4 == 3 || i + 1 == f->n ? "\n" : " ");
+}
+
+static int run(struct sacct *s) {
+    struct table t;
+    const char *bad = NULL, *format = s->format.n ? s->format.p : s->brief ? BRIEF_FORMAT : DEFAULT_FORMAT;
+    size_t n_bad = 0;
+    struct sacct_style style = {.no_header = s->no_header, .parsable = s->parsable || s->parsable2,
+                                .no_ending = s->parsable2, .delimiter = s->delimiter ? s->delimiter : "|"};
+    if (s->help_format) {
+        list_fields();
+        return 0;
+    }
+    table_init(&t, sacct_fields());
+    int exit_code = 1;
+    if (!sacct_parse(&t, format, &bad, &n_bad)) {
+        if (sacct_field_is_later(bad, n_bad))
+            cli_error(s->c, "field %.*s is not supported yet (see docs/compatibility.md)", (int)n_bad, bad);
+        else
+            cli_error(s->c, "Invalid field requested: \"%.*s\"", (int)n_bad, bad);
+    } else if (read_all(s)) {
+        exit_code = print(s, &t, &style);
+    }
+    table_fini(&t);
+    return exit_code;
+}
+
+int cmd_sacct(struct cli *c) {
+    struct sacct s = {.c = c};
+    struct opt_run r;
+    int exit_code = 1;
+    if (cli_options(c, cmd_sacct_options(), &s, &r, &exit_code))
+        exit_code = run(&s);
+    opt_fini(&r);
+    str_fini(&s.format);
+    str_fini(&s.jobs);
+    vec_fini(&s.wanted);
+    return exit_code;
+}

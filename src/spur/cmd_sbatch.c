@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * sbatch: options from three places, one request, one line of output.
+ *
+ * Options of the script are set first, then the environment's, then the command line's, so that each overrides the one
+ * before. All words of the command line are looked at before the script is read: --wrap decides where that comes from.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "spur/command.h"
+#include "spur/sbatch.h"
+
+/* Each line of a text as an error of its own. */
+static void complain(const struct cli *c, const char *text) {
+    while (*text) {
+        size_t n = strcspn(text, "\n");
+        cli_error(c, "%.*s", (int)n, text);
+        text += n + (text[n] == '\n');
+    }
+}
+
+static int refuse(const struct cli *c, const char *text) {
+    complain(c, text);
+    return 1;
+}
+
+/* The controller's text: what is wrong in lines of their own, the last one says why the job was not taken. */
+static int refuse_job(const struct sbatch *s, int code, const char *text) {
+    const char *last = strrchr(text, '\n');
+    if (code == E_SCRIPT_SIZE || code == E_USER_ENV || code == E_TOO_BIG) {
+        complain(s->c, text);
+        cli_error(s->c, "Batch job submission failed: Pathname of a file, directory or other parameter too long");
+        return 1;
+    }
+    if (last) {
+        autofree char *first = xstrndup(text, (size_t)(last - text));
+        complain(s->c, first);
+    } else if (code == E_PARTITION && s->spec.partition) {
+        cli_error(s->c, "invalid partition specified: %s", s->spec.partition);
+    }
+    cli_error(s->c, "Batch job submission failed: %s", last ? last + 1 : text);
+    return 1;
+}
+
+/* -v: what was given, sorted by name, the last value of each. */
+static void show_options(const struct cli *c, const struct opt_run *r) {
+    cli_say(c, "defined options");
+    cli_say(c, "-------------------- --------------------");
+    for (size_t i = 0; i < r->table->n; i++) {
+        const struct opt_item *it = r->table->row[i].name ? opt_find(r, r->table->row[i].name) : NULL;
+        if (!it)
+            continue;
+        size_t times = 0;
+        for (size_t k = 0; k < r->items.n; k++)
+            times += r->items.p[k].row == it->row;
+        if (it->row->kind == OPT_COUNT)
+            cli_say(c, "%-20s: %zu", it->row->name, times);
+        else
+            cli_say(c, "%-20s: %s", it->row->name, it->value ? it->value : "set");
+    }
+    cli_say(c, "-------------------- --------------------");
+    cli_say(c, "end of defined options");
+}
+
+/* What --wrap says has to be known before the script is there. */
+static void look_ahead(struct sbatch *s, const struct opt_run *r) {
+    const struct opt_item *wrap = opt_find(r, "wrap");
+    s->wrap = wrap ? wrap->value : NULL;
+}
+
+static bool read_options(struct sbatch *s, struct opt_run *r, struct buf *script, int *exit_code) {
+    struct cli *c = s->c;
+    struct err e = {0};
+    if (!opt_scan(r, c->argc - 1, c->argv + 1)) {
+        *exit_code = cli_stop(r);
+        return false;
+    }
+    size_t typed = r->items.n;
+    look_ahead(s, r);
+    if (sbatch_script(s, r->words.p, r->words.n, script, &e)) {
+        *exit_code = refuse(c, e.text);
+        return false;
+    }
+    const char *const *word = NULL;
+    const uint32_t *line = NULL;
+    uint32_t n = 0;
+    if (!s->wrap && script_options((const char *)script->p, script->n, &c->arena, &word, &line, &n, &e)) {
+        *exit_code = refuse(c, e.text);
+        return false;
+    }
+    bool ok = opt_scan_script(r, n, word, line);
+    if (ok) {
+        opt_scan_env(r, cli_env);
+        ok = opt_apply(r, typed, r->items.n) && opt_apply(r, 0, typed);
+    }
+    if (!ok)
+        *exit_code = cli_stop(r);
+    return ok;
+}
+
+/* ---- waiting for the end ---- */
+
+static int exit_of(const struct job *j) {
+    int status = (int)j->wait_status;
+    if (j->state == JOB_COMPLETED)
+        return 0;
+    return WIFEXITED(status) && WEXITSTATUS(status) ? WEXITSTATUS(status) : 1;
+}
+
+/* A controller that is away for a while is waited for: the job goes on meanwhile. */
+static int wait_for_end(struct sbatch *s, uint32_t job_id) {
+    struct wait_request request = {.job_id = job_id};
+    for (;;) {
+        struct wait_reply reply = {0};
+        struct err e = {0};
+        arena_reset(&s->c->arena);
+        int rc = cli_call(s->c, WIRE_Controller_Wait, &request, &reply, &e);
+        if (rc == E_UNREACHABLE || rc == E_DEADLINE || rc == E_STOPPING || rc == E_NOT_LEADER || rc == E_BUSY) {
+            sleep(1);
+            continue;
+        }
+        if (rc)
+            return refuse(s->c, e.text);
+        if (reply.is_over)
+            return reply.job ? exit_of(reply.job) : 1;
+    }
+}
+
+/* ---- the request ---- */
+
+static int submit(struct sbatch *s, const struct buf *script) {
+    struct err e = {0};
+    uint8_t token[TOKEN_SIZE];
+    auto_buf env = {0};
+    if (sbatch_facts(s, &e))
+        return refuse(s->c, e.text);
+    extern char **environ;
+    sbatch_env(s, environ, &env);
+    spur_token(token);
+    struct submit_request request = {
+        .token = token, .n_token = sizeof(token), .spec = &s->spec, .script = script->p,
+        .n_script = (uint32_t)script->n, .env = env.p, .n_env = (uint32_t)env.n,
+    };
+    struct submit_reply reply = {0};
+    int rc = cli_call(s->c, WIRE_Controller_Submit, &request, &reply, &e);
+    if (rc)
+        return refuse_job(s, rc, e.text);
+    for (uint32_t i = 0; i < reply.n_warnings; i++)
+        if (!s->quiet)
+            cli_say(s->c, "warning: %s", reply.warnings[i]);
+    if (s->parsable)
+        printf("%u\n", reply.job_id);
+    else if (!s->quiet)
+        printf("Submitted batch job %u\n", reply.job_id);
+    fflush(stdout);
+    return s->wait ? wait_for_end(s, reply.job_id) : 0;
+}
+
+int cmd_sbatch(struct cli *c) {
+    struct sbatch s = {.c = c};
+    struct opt_run r;
+    auto_buf script = {0};
+    int exit_code = 1;
+    opt_init(&r, cmd_sbatch_options(), c->prog, &s);
+    if (read_options(&s, &r, &script, &exit_code)) {
+        if (s.verbose)
+            show_options(c, &r);
+        exit_code = sbatch_settle(&s) ? submit(&s, &script) : 1;
+    }
+    opt_fini(&r);
+    return exit_code;
+}

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * scontrol: a keyword and its arguments. Keywords and entities may be cut short as long as it is clear what is meant.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/mem.h"
+#include "spur/command.h"
+#include "spur/scontrol.h"
+#include "spur/version.h"
+
+#define AT(field) offsetof(struct scontrol, field)
+static const struct opt_row rows[] = {
+    {"all", 'a', NULL, OPT_BOOL, 0, AT(all), NULL, NULL, "all partitions (none is hidden)"},
+    {"cluster", 'M', "name", OPT_NOT_YET},
+    {"details", 'd', NULL, OPT_NOT_YET},
+    {"future", 'F', NULL, OPT_NOT_YET},
+    {"help", 'h', NULL, OPT_HELP, 0, 0, NULL, NULL, "show this help"},
+    {"hide", 0, NULL, OPT_NOT_YET},
+    {"json", 0, "version", OPT_NOT_YET, OPT_MAYBE},
+    {"local", 0, NULL, OPT_NOT_YET},
+    {"oneliner", 'o', NULL, OPT_BOOL, 0, AT(one_line), NULL, NULL, "a line for each record"},
+    {"quiet", 'Q', NULL, OPT_NOT_YET},
+    {"sibling", 0, NULL, OPT_NOT_YET},
+    {"uid", 'u', "uid", OPT_NOT_YET},
+    {"usage", 0, NULL, OPT_USAGE, 0, 0, NULL, NULL, "show a short usage"},
+    {"verbose", 'v', NULL, OPT_NOT_YET},
+    {"version", 'V', NULL, OPT_VERSION, 0, 0, NULL, NULL, "show the version"},
+    {"yaml", 0, "version", OPT_NOT_YET, OPT_MAYBE},
+};
+
+const struct opt_table *cmd_scontrol_options(void) {
+    static const struct opt_table t = {
+        .usage = "[OPTIONS...] [COMMAND...]", .brief = "[-ao] COMMAND [ARGUMENT...]", .row = rows,
+        .n = ARRAY_LEN(rows), .usage_exit = 1,
+        .note = "Commands:\n"
+                "  show job [ID] | node [NAMES] | partition [NAME]   everything of it\n"
+                "  show hostnames LIST | hostlist NAMES | hostlistsorted NAMES\n"
+                "  hold JOBS | uhold JOBS | release JOBS             keep jobs from starting, or no longer\n"
+                "  ping                                              which controller answers\n"
+                "  reconfigure                                       the controller reads its file again\n"
+                "  token [lifespan=SECS] [username=NAME]             a token for use over TCP\n"
+                "  version"};
+    return &t;
+}
+
+/* ---- words ---- */
+
+/* `text` is `word` or its beginning, at least `least` letters of it. */
+static bool is(const char *text, const char *word, size_t least) {
+    size_t n = strlen(text);
+    return n >= least && n <= strlen(word) && strncasecmp(text, word, n) == 0;
+}
+
+static int not_yet(struct scontrol *s, const char *what) {
+    cli_error(s->c, "%s is not supported yet (see docs/compatibility.md)", what);
+    return 1;
+}
+
+/* ---- show ---- */
+
+static int show_job(struct scontrol *s, const char *name) {
+    return scontrol_show_job(s, name);
+}
+static int show_hostlist(struct scontrol *s, const char *name) {
+    return scontrol_show_hostlist(s, name, false);
+}
+static int show_hostlistsorted(struct scontrol *s, const char *name) {
+    return scontrol_show_hostlist(s, name, true);
+}
+
+/* In the order in which shortened words are tried. fn NULL: Slurm's, and refused by name. */
+static const struct {
+    const char *word;
+    size_t least;
+    int (*fn)(struct scontrol *s, const char *name);
+} entities[] = {
+    {"jobs", 1, show_job}, {"nodes", 1, scontrol_show_node}, {"partitions", 1, scontrol_show_partition},
+    {"hostnames", 5, scontrol_show_hostnames}, {"hostlist", 5, show_hostlist},
+    {"hostlistsorted", 9, show_hostlistsorted}, {"aliases", 1, NULL}, {"assoc_mgr", 2, NULL},
+    {"bbstat", 2, NULL}, {"burstbuffer", 2, NULL}, {"config", 1, NULL}, {"daemons", 2, NULL}, {"dwstat", 2, NULL},
+    {"federation", 1, NULL}, {"licenses", 2, NULL}, {"reservations", 1, NULL}, {"slurmd", 2, NULL}, {"steps", 2, NULL},
+    {"topology", 1, NULL}, {"topoconf", 5, NULL},
+};
+
+static int run_show(struct scontrol *s) {
+    if (!s->n) {
+        fprintf(stderr, "too few arguments for keyword:show\n");
+        return 1;
+    }
+    if (s->n > 2) {
+        fprintf(stderr, "too many arguments for keyword:show\n");
+        return 1;
+    }
+    const char *entity = s->word[0];
+    autofree char *bare = xstrndup(entity, strcspn(entity, "=")); /* "show job=5" too */
+    const char *name = s->n > 1 ? s->word[1] : entity[strlen(bare)] ? entity + strlen(bare) + 1 : NULL;
+    for (size_t i = 0; i < ARRAY_LEN(entities); i++) {
+        if (!is(bare, entities[i].word, entities[i].least))
+            continue;
+        if (entities[i].fn)
+            return entities[i].fn(s, name);
+        autofree char *what = xasprintf("show %s", entities[i].word);
+        return not_yet(s, what);
+    }
+    fprintf(stderr, "invalid entity:%s for keyword:show\n", entity);
+    return 1;
+}
+
+/* ---- hold, release ---- */
+
+struct id_list {
+    VEC(uint32_t) v;
+};
+
+static bool read_ids(struct scontrol *s, struct id_list *out) {
+    for (size_t i = 0; i < s->n; i++) {
+        uint32_t n, id;
+        const char *text = strncasecmp(s->word[i], "jobid=", 6) == 0 ? s->word[i] + 6 : s->word[i];
+        const char *const *one = cli_words(s->c, text, ",", &n);
+        for (uint32_t k = 0; k < n; k++) {
+            if (strchr(one[k], '.') || !cli_job_id(one[k], &id)) {
+                fprintf(stderr, "Invalid job id %s\n", one[k]);
+                return false;
+            }
+            vec_push(&out->v, id);
+        }
+    }
+    return true;
+}
+
+static int hold(struct scontrol *s, const char *keyword, uint32_t op) {
+    struct err e = {0};
+    uint8_t token[TOKEN_SIZE];
+    struct results reply = {0};
+    struct id_list ids = {0};
+    if (!s->n) {
+        fprintf(stderr, "too few arguments for keyword:%s\n", keyword);
+        return 1;
+    }
+    if (!read_ids(s, &ids)) {
+        vec_fini(&ids.v);
+        return 1;
+    }
+    spur_token(token);
+    struct hold_request request = {.token = token, .n_token = sizeof(token), .job_ids = ids.v.p,
+                                   .n_job_ids = (uint32_t)ids.v.n, .op = op};
+    int rc = cli_call(s->c, WIRE_Controller_Hold, &request, &reply, &e);
+    vec_fini(&ids.v);
+    if (rc) {
+        fprintf(stderr, "slurm_suspend error:%s\n", e.text);
+        return 1;
+    }
+    const char *last = NULL;
+    for (uint32_t i = 0; i < reply.n_results; i++) {
+        if (!reply.results[i].error)
+            continue;
+        const char *text = reply.results[i].text;
+        last = text && *text ? text : err_sentence(-(int)reply.results[i].error);
+        fprintf(stderr, "%s for job %u\n", last, reply.results[i].job_id);
+    }
+    if (last)
+        fprintf(stderr, "slurm_suspend error:%s\n", last);
+    return last ? 1 : 0;
+}
+
+static int run_hold(struct scontrol *s) {
+    return hold(s, "hold", HOLD_OP_HOLD);
+}
+static int run_uhold(struct scontrol *s) {
+    return hold(s, "uhold", HOLD_OP_UHOLD);
+}
+static int run_release(struct scontrol *s) {
+    return hold(s, "release", HOLD_OP_RELEASE);
+}
+
+/* ---- the controller ---- */
+
+static int run_ping(struct scontrol *s) {
+    struct nothing request = {0};
+    struct ping_reply reply = {0};
+    struct err e = {0};
+    int rc = cli_call(s->c, WIRE_Controller_Ping, &request, &reply, &e);
+    const char *host = reply.hostname;
+    if (rc)
+        host = s->c->client ? spur_controllers(s->c->client) : "?";
+    printf("Slurmctld(primary) at %s is %s\n", host ? host : "?", rc ? "DOWN" : "UP");
+    return rc ? 1 : 0;
+}
+
+static int run_version(struct scontrol *s) {
+    puts(VERSION_LINE);
+    return 0;
+}
+
+static int run_token(struct scontrol *s) {
+    struct token_request request = {0};
+    struct token_reply reply = {0};
+    struct err e = {0};
+    for (size_t i = 0; i < s->n; i++) {
+        const char *w = s->word[i];
+        uint64_t secs;
+        if (strncasecmp(w, "username=", 9) == 0) {
+            request.user = w + 9;
+        } else if (strncasecmp(w, "lifespan=", 9) == 0) {
+            if (strcasecmp(w + 9, "infinite") == 0)
+                secs = UINT32_MAX;
+            else if (str_to_u64(w + 9, UINT32_MAX - 1, &secs) || !secs) {
+                cli_error(s->c, "Invalid lifespan specification: %s", w + 9);
+                return 1;
+            }
+            request.lifespan_secs = (uint32_t)secs;
+        } else {
+            cli_error(s->c, "Invalid token argument: %s (lifespan=SECS, username=NAME)", w);
+            return 1;
+        }
+    }
+    if (cli_call(s->c, WIRE_Controller_Token, &request, &reply, &e)) {
+        cli_error(s->c, "slurm_fetch_token: error with request: %s", e.text);
+        return 1;
+    }
+    printf("SLURM_JWT=%s\n", reply.jwt ? reply.jwt : "");
+    return 0;
+}
+
+static int run_reconfigure(struct scontrol *s) {
+    struct nothing request = {0};
+    struct reconfigure_reply reply = {0};
+    struct err e = {0};
+    if (cli_call(s->c, WIRE_Controller_Reconfigure, &request, &reply, &e)) {
+        fprintf(stderr, "slurm_reconfigure error:%s\n", e.text);
+        return 1;
+    }
+    for (uint32_t i = 0; i < reply.n_notes; i++)
+        cli_say(s->c, "%s", reply.notes[i]);
+    return 0;
+}
+
+/* fn NULL: Slurm's, and refused by name. */
+static const struct {
+    const char *word;
+    size_t least;
+    int (*fn)(struct scontrol *s);
+} keywords[] = {
+    {"show", 3, run_show}, {"hold", 4, run_hold}, {"uhold", 5, run_uhold}, {"release", 3, run_release},
+    {"ping", 3, run_ping}, {"version", 4, run_version}, {"token", 1, run_token}, {"reconfigure", 4, run_reconfigure},
+    {"abort", 5, NULL}, {"cancel_reboot", 3, NULL}, {"completing", 3, NULL}, {"create", 2, NULL}, {"delete", 1, NULL},
+    {"errnumstr", 3, NULL}, {"fsdampeningfactor", 2, NULL}, {"getaddrs", 4, NULL}, {"getent", 4, NULL},
+    {"listjobs", 5, NULL}, {"listpids", 5, NULL}, {"liststeps", 5, NULL}, {"notify", 1, NULL}, {"power", 3, NULL},
+    {"reboot", 3, NULL}, {"requeue", 3, NULL}, {"requeuehold", 8, NULL}, {"resume", 3, NULL}, {"schedloglevel", 3, NULL},
+    {"setdebug", 8, NULL}, {"setdebugflags", 9, NULL}, {"shutdown", 8, NULL}, {"suspend", 2, NULL}, {"takeover", 8, NULL},
+    {"top", 3, NULL}, {"update", 1, NULL}, {"wait_job", 2, NULL}, {"write", 5, NULL},
+};
+
+static int run(struct scontrol *s, const char *keyword) {
+    for (size_t i = 0; i < ARRAY_LEN(keywords); i++) {
+        if (!is(keyword, keywords[i].word, keywords[i].least))
+            continue;
+        return keywords[i].fn ? keywords[i].fn(s) : not_yet(s, keywords[i].word);
+    }
+    fprintf(stderr, "invalid keyword: %s\n", keyword);
+    return 1;
+}
+
+int cmd_scontrol(struct cli *c) {
+    struct scontrol s = {.c = c};
+    struct opt_run r;
+    int exit_code = 1;
+    if (cli_options(c, cmd_scontrol_options(), &s, &r, &exit_code)) {
+        s.word = r.words.n ? r.words.p + 1 : NULL;
+        s.n = r.words.n ? r.words.n - 1 : 0;
+        exit_code = r.words.n ? run(&s, r.words.p[0]) : not_yet(&s, "the interactive mode");
+    }
+    opt_fini(&r);
+    return exit_code;
+}

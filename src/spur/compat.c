@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "spur/compat.h"
+
+#include <string.h>
+
+#include "spur/command.h"
+
+static void name(const struct opt_row *o, struct str *out) {
+    str_addc(out, '`');
+    if (o->letter)
+        str_addf(out, "-%c%s", o->letter, o->name ? " " : "");
+    if (o->name)
+        str_addf(out, "--%s", o->name);
+    if (o->arg)
+        str_addf(out, o->flags & OPT_MAYBE ? "[=%s]" : "=%s", o->arg);
+    str_addc(out, '`');
+}
+
+/* A | would end the cell. */
+static void cell(const char *text, struct str *out) {
+    for (; text && *text; text++) {
+        if (*text == '|')
+            str_addc(out, '\\');
+        str_addc(out, *text);
+    }
+}
+
+static void variables(const struct opt_table *t, const struct opt_row *o, struct str *out) {
+    for (size_t i = 0; o->env && i < ARRAY_LEN(t->env_prefix) && t->env_prefix[i]; i++) {
+        if (i && o->flags & OPT_ENV_ONE)
+            break;
+        str_addf(out, "%s`%s%s`", i ? ", " : "", t->env_prefix[i], o->env);
+    }
+}
+
+static void command(const struct command *cmd, struct str *out) {
+    const struct opt_table *t = cmd->options();
+    str_addf(out, "\n## %s (`spur %s`)\n\n| option | variable | what it does |\n|---|---|---|\n", cmd->slurm, cmd->verb);
+    for (size_t i = 0; i < t->n; i++) {
+        const struct opt_row *o = &t->row[i];
+        if (o->kind == OPT_NOT_YET || o->flags & OPT_HIDDEN)
+            continue;
+        auto_str left = {0};
+        name(o, &left);
+        str_add(out, "| ");
+        cell(left.p, out);
+        str_add(out, " | ");
+        variables(t, o, out);
+        str_add(out, " | ");
+        cell(o->help, out);
+        str_add(out, " |\n");
+    }
+    bool any = false;
+    for (size_t i = 0; i < t->n; i++) {
+        if (t->row[i].kind != OPT_NOT_YET)
+            continue;
+        str_add(out, any ? ", " : "\nRefused by name: ");
+        name(&t->row[i], out);
+        any = true;
+    }
+    if (any)
+        str_add(out, ".\n");
+}
+
+void compat_page(struct str *out) {
+    str_add(out,
+            "<!-- Printed by `spur compat` from the commands' own tables; a test compares. Do not edit. -->\n"
+            "# Compatibility with Slurm 26.05\n\n"
+            "Commands, options, formats, messages and exit codes are Slurm's. What is not there yet is refused by name, with\n"
+            "exit code 1; nothing is ignored silently. Where options come from several places, the command line goes before\n"
+            "the environment, and that before `#SBATCH` lines.\n\n"
+            "| command | also | |\n|---|---|---|\n");
+    for (size_t i = 0; i < command_count(); i++)
+        str_addf(out, "| `%s` | `spur %s` | %s |\n", command_at(i)->slurm, command_at(i)->verb, command_at(i)->doc);
+    str_add(out, "\nNot there yet: `srun`, `salloc` and the commands that are not in this table.\n");
+    for (size_t i = 0; i < command_count(); i++)
+        command(command_at(i), out);
+    str_add(out,
+            "\n## What differs\n\n"
+            "- `--version` and `scontrol version` name Spur and the Slurm that it is like.\n"
+            "- `#PBS` lines are comments.\n"
+            "- A job that is submitted from inside a job doesn't inherit what the outer job's environment says of it\n"
+            "  (`SLURM_…`, `SPUR_…`, its GPUs). Settings of the user's (`SLURM_CONF`, `SBATCH_…`, `SQUEUE_…`, …) go along.\n"
+            "- A mistake in a `#SBATCH` line is told with its line, behind Slurm's own message.\n"
+            "- `sbatch --dependency` takes `afterok` and `afterany`; the others are refused by name.\n"
+            "- Accounts and QOS are kept and shown; nothing enforces them yet.\n"
+            "- Programs that are linked against Slurm's library (PySlurm, libslurm-perl, slurm-drmaa, pam_slurm_adopt, plugins)\n"
+            "  can't work: there is no such library here.\n");
+}

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * docs/compatibility.md, from the tables: `spur compat` prints it, a test compares.
+ */
+#ifndef SPUR_SPUR_COMPAT_H
+#define SPUR_SPUR_COMPAT_H
+
+#include "base/str.h"
+
+void compat_page(struct str *out);
+
+#endif

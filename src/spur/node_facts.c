@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "spur/node_facts.h"
+
+#include <string.h>
+#include <strings.h>
+
+#include "base/mem.h"
+
+bool node_is_busy(const struct node *n) {
+    return n->alloc_cpus || n->n_jobs || n->n_completing;
+}
+
+/* A node that only cleans up after its jobs is idle and completing. */
+enum node_shown_base node_shown_base(const struct node *n) {
+    bool only_completing = n->n_completing && n->n_jobs <= n->n_completing;
+    if (n->base == NODE_DOWN)
+        return NODE_SHOWN_DOWN;
+    if (n->base != NODE_UP)
+        return NODE_SHOWN_UNKNOWN;
+    if (!node_is_busy(n) || only_completing)
+        return NODE_SHOWN_IDLE;
+    return n->cpus && n->alloc_cpus >= n->cpus ? NODE_SHOWN_ALLOCATED : NODE_SHOWN_MIXED;
+}
+
+uint32_t node_sort_state(const struct node *n) {
+    return (uint32_t)node_shown_base(n) | (n->n_drains ? 1u << 9 : 0) | (n->n_completing ? 1u << 10 : 0) |
+           (n->not_responding ? 1u << 11 : 0);
+}
+
+void node_reason(const struct node *n, struct str *out) {
+    for (uint32_t i = 0; i < n->n_drains; i++) {
+        if (i)
+            str_add(out, "; ");
+        str_add(out, n->drains[i].text ? n->drains[i].text : "");
+    }
+    if (!n->n_drains && n->down_reason)
+        str_add(out, n->down_reason);
+}
+
+int64_t node_reason_since(const struct node *n) {
+    if (n->n_drains)
+        return n->drains[0].since_unix;
+    return n->down_reason ? n->down_since_unix : 0;
+}
+
+const char *node_reason_user(const struct node *n) {
+    if (n->n_drains)
+        return n->drains[0].user ? n->drains[0].user : "root";
+    return n->down_reason ? "root" : NULL;
+}
+
+uint32_t node_other_cpus(const struct node *n) {
+    uint32_t rest = n->cpus > n->alloc_cpus ? n->cpus - n->alloc_cpus : 0;
+    return n->n_drains || n->base != NODE_UP ? rest : 0;
+}
+
+uint32_t node_idle_cpus(const struct node *n) {
+    uint32_t rest = n->cpus > n->alloc_cpus ? n->cpus - n->alloc_cpus : 0;
+    return rest - node_other_cpus(n);
+}
+
+void features_print(const struct node *n, struct str *out) {
+    for (uint32_t i = 0; i < n->n_features; i++)
+        str_addf(out, "%s%s", i ? "," : "", n->features[i]);
+    if (!n->n_features)
+        str_add(out, "(null)");
+}
+
+/* ---- states of sinfo -t ---- */
+
+static bool always(const struct node *n) {
+    return true;
+}
+static bool never(const struct node *n) {
+    return false;
+}
+static bool is_unknown(const struct node *n) {
+    return node_shown_base(n) == NODE_SHOWN_UNKNOWN;
+}
+static bool is_down(const struct node *n) {
+    return node_shown_base(n) == NODE_SHOWN_DOWN;
+}
+static bool is_idle(const struct node *n) {
+    return node_shown_base(n) == NODE_SHOWN_IDLE && !n->n_completing;
+}
+static bool is_allocated(const struct node *n) {
+    return node_shown_base(n) == NODE_SHOWN_ALLOCATED || node_shown_base(n) == NODE_SHOWN_MIXED;
+}
+static bool is_mixed(const struct node *n) {
+    return node_shown_base(n) == NODE_SHOWN_MIXED;
+}
+static bool is_drain(const struct node *n) {
+    return n->n_drains > 0;
+}
+static bool is_drained(const struct node *n) {
+    return n->n_drains && !node_is_busy(n);
+}
+static bool is_draining(const struct node *n) {
+    return n->n_drains && node_is_busy(n);
+}
+static bool is_silent(const struct node *n) {
+    return n->not_responding;
+}
+static bool is_completing(const struct node *n) {
+    return n->n_completing > 0;
+}
+
+/* In Slurm's order; a word may be the beginning of a name. What our nodes can't be yet matches none. */
+static const struct {
+    const char *name, *compact;
+    bool (*is)(const struct node *n);
+} states[] = {
+    {"unknown", "unk", is_unknown}, {"down", "down", is_down}, {"idle", "idle", is_idle},
+    {"allocated", "alloc", is_allocated}, {"mixed", "mix", is_mixed}, {"future", "futr", never},
+    {"drain", "drain", is_drain}, {"drained", "drain", is_drained}, {"draining", "drng", is_draining},
+    {"no_respond", "no_respond", is_silent}, {"reserved", "resv", never}, {"planned", "plnd", never},
+    {"blocked", "block", never}, {"cloud", "cloud", never}, {"completing", "comp", is_completing},
+    {"powering_down", "pow_dn", never}, {"powered_down", "pow_dn", never}, {"power_down", "pow_dn", never},
+    {"powering_up", "pow_up", never}, {"power_up", "pow_up", never}, {"inval", "inval", never},
+    {"fail", "fail", never}, {"maint", "maint", never}, {"reboot", "boot", never}, {"reboot^", "boot^", never},
+    {"external", "external", never}, {"dynamic_future", "futr", never}, {"dynamic_norm", "norm", never},
+    {"all", "all", always},
+};
+
+bool node_state_matches(const struct node *n, const char *word, bool *out_known) {
+    *out_known = true;
+    for (size_t i = 0; i < ARRAY_LEN(states); i++)
+        if (strcasecmp(word, states[i].name) == 0)
+            return n && states[i].is(n);
+    for (size_t i = 0; i < ARRAY_LEN(states); i++) {
+        bool is_pow_dn = strcasecmp(word, "pow_dn") == 0; /* Slurm prints it and doesn't take it */
+        if (*word && !is_pow_dn && (strcasecmp(word, states[i].compact) == 0 ||
+                                    strncasecmp(word, states[i].name, strlen(word)) == 0))
+            return n && states[i].is(n);
+    }
+    *out_known = false;
+    return false;
+}
+
+const char *node_valid_states(void) {
+    return "unknown,down,idle,allocated,mixed,future,drain,drained,draining,no_respond,reserved,planned,blocked,cloud,"
+           "completing,powering_down,powered_down,power_down,powering_up,power_up,inval,fail,maint,reboot,reboot^,"
+           "external,dynamic_future,dynamic_norm";
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What sinfo and scontrol both say of nodes and partitions.
+ */
+#ifndef SPUR_SPUR_NODE_FACTS_H
+#define SPUR_SPUR_NODE_FACTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/str.h"
+#include "spur/spur.h"
+
+/* Base states in Slurm's numbers; sinfo sorts by them. */
+enum node_shown_base { NODE_SHOWN_UNKNOWN, NODE_SHOWN_DOWN, NODE_SHOWN_IDLE, NODE_SHOWN_ALLOCATED, NODE_SHOWN_MIXED = 5 };
+enum node_shown_base node_shown_base(const struct node *n);
+bool node_is_busy(const struct node *n);
+uint32_t node_sort_state(const struct node *n); /* base with its flags above it */
+
+/* Why it takes no work: text of all causes, and of the first one since when and by whom. NULL and 0: none. */
+void node_reason(const struct node *n, struct str *out);
+int64_t node_reason_since(const struct node *n);
+const char *node_reason_user(const struct node *n);
+
+/* CPUs that are neither taken nor to be had. */
+uint32_t node_other_cpus(const struct node *n);
+uint32_t node_idle_cpus(const struct node *n);
+
+void features_print(const struct node *n, struct str *out); /* "ib,zen" or "(null)" */
+/* Whose state sinfo -t selects. false: no such word. */
+bool node_state_matches(const struct node *n, const char *word, bool *out_known);
+const char *node_valid_states(void);
+
+#endif

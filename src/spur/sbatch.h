@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * sbatch, in parts: its options, the script, the environment that goes with the job, and what is sent.
+ */
+#ifndef SPUR_SPUR_SBATCH_H
+#define SPUR_SPUR_SBATCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "spur/cli.h"
+
+struct sbatch {
+    struct cli *c;
+    struct job_spec spec; /* its texts are borrowed, or in the command's arena */
+    const char *wrap;
+    const char *propagate; /* limits; NULL: all */
+    const char *export;    /* --export; NULL: ALL */
+    const char *node_list, *exclude;
+    bool hold, wait, parsable, requeue, no_requeue, ignore_pbs;
+    uint32_t quiet, verbose;
+};
+
+/* ---- sbatch_options.c ---- */
+
+/* Refuses what is wrong in its combination, and fills in what follows from the options. false: said so, exit 1. */
+bool sbatch_settle(struct sbatch *s);
+
+/* ---- sbatch_script.c ---- */
+
+/* The whole text of the script: of --wrap, of the file that the first word names, or of stdin. Also sets the spec's
+ * command, args and (if it has none) name. `words`: what stood behind the options. 0 or an error in Slurm's words,
+ * lines separated by \n. */
+int sbatch_script(struct sbatch *s, const char *const *words, size_t n_words, struct buf *out, struct err *e);
+
+/* ---- sbatch_env.c ---- */
+
+/* "NAME=value\0…" of `environ_` by the rules of --export. Sets spec.env_minimal. */
+void sbatch_env(struct sbatch *s, char *const *environ_, struct buf *out);
+/* Whether a variable belongs to the job that we run in, and not to the user. `in_job`: we run in one. */
+bool sbatch_env_is_outer(const char *name, size_t n, bool in_job);
+
+/* ---- sbatch_facts.c ---- */
+
+/* What the job inherits from this process: directory, umask, limits, host, session, command line. */
+int sbatch_facts(struct sbatch *s, struct err *e);
+
+#endif

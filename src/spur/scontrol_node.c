@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * scontrol show node and show partition, and node lists.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "spur/node_facts.h"
+#include "spur/scontrol.h"
+
+static const char *or_null(const char *s) {
+    return s ? s : "(null)";
+}
+
+static void head(const struct node_info *ni, const char *nl, struct str *out) {
+    const struct node *n = ni->node;
+    str_addf(out, "NodeName=%s Arch=%s CoresPerSocket=%u %sCPUAlloc=%u CPUEfctv=%u CPUTot=%u CPULoad=", n->name,
+             or_null(n->arch), n->cores_per_socket, nl, n->alloc_cpus, n->cpus, n->cpus);
+    if (ni->cpu_load_hundredths)
+        str_addf(out, "%.2f", (double)(ni->cpu_load_hundredths - 1) / 100);
+    else
+        str_add(out, "N/A");
+    str_addf(out, "%sAvailableFeatures=", nl);
+    features_print(n, out);
+    str_addf(out, "%sActiveFeatures=", nl);
+    features_print(n, out);
+    str_addf(out, "%sGres=(null)%sNodeAddr=%s NodeHostName=%s Version=%s%sOS=%s ", nl, nl, or_null(n->address),
+             n->hostname ? n->hostname : n->name, or_null(n->version), nl, n->os ? n->os : "");
+    str_addf(out, "%sRealMemory=%llu AllocMem=%llu FreeMem=", nl, (unsigned long long)n->mem_mb,
+             (unsigned long long)n->alloc_mem_mb);
+    if (ni->free_mem_mb)
+        str_addf(out, "%llu", (unsigned long long)(ni->free_mem_mb - 1));
+    else
+        str_add(out, "N/A");
+    str_addf(out, " Sockets=%u Boards=1", n->sockets);
+}
+
+static void tres(const struct node *n, const char *nl, struct str *out) {
+    str_addf(out, "%sCfgTRES=cpu=%u,mem=", nl, n->cpus);
+    size_mb_print(n->mem_mb, out);
+    str_addf(out, ",billing=%u%sAllocTRES=", n->cpus, nl);
+    if (n->alloc_cpus)
+        str_addf(out, "cpu=%u", n->alloc_cpus);
+    if (n->alloc_mem_mb) {
+        str_add(out, n->alloc_cpus ? ",mem=" : "mem=");
+        size_mb_print(n->alloc_mem_mb, out);
+    }
+    str_addf(out, "%sCurrentWatts=0 AveWatts=0", nl);
+}
+
+void scontrol_node_text(const struct node_info *ni, bool one_line, struct str *out) {
+    const struct node *n = ni->node;
+    const char *nl = RECORD_BREAK(one_line);
+    char state[64];
+    head(ni, nl, out);
+    str_addf(out, "%sState=%s ThreadsPerCore=%u TmpDisk=%llu Weight=%u Owner=N/A MCS_label=N/A%sPartitions=", nl,
+             node_state_upper(n, state), n->threads_per_core, (unsigned long long)n->tmp_disk_mb, MAX(n->weight, 1u),
+             nl);
+    for (uint32_t i = 0; i < ni->n_partitions; i++)
+        str_addf(out, "%s%s", i ? "," : "", ni->partitions[i]);
+    str_addf(out, " %sBootTime=", nl);
+    cli_time(n->boot_unix, "None", out);
+    str_add(out, " SlurmdStartTime=");
+    cli_time(n->agent_start_unix, "None", out);
+    str_addf(out, "%sLastBusyTime=", nl);
+    cli_time(n->last_busy_unix, "Unknown", out);
+    str_add(out, " ResumeAfterTime=None SuspendTime=INFINITE");
+    tres(n, nl, out);
+    auto_str why = {0};
+    node_reason(n, &why);
+    if (why.n) {
+        str_addf(out, "%sReason=%s [%s@", nl, why.p, or_null(node_reason_user(n)));
+        cli_time(node_reason_since(n), "Unknown", out);
+        str_addc(out, ']');
+    }
+    str_add(out, RECORD_END(one_line));
+}
+
+static int load(struct scontrol *s, const char *what, struct nodes_reply *reply) {
+    struct nothing request = {0};
+    struct err e = {0};
+    int rc = cli_call(s->c, WIRE_Controller_Nodes, &request, reply, &e);
+    if (rc)
+        fprintf(stderr, "%s error: %s\n", what, e.text);
+    return rc;
+}
+
+static const struct node_info *find_node(const struct nodes_reply *all, const char *name) {
+    for (uint32_t i = 0; i < all->n_nodes; i++)
+        if (all->nodes[i].node && str_eq(all->nodes[i].node->name, name))
+            return &all->nodes[i];
+    return NULL;
+}
+
+int scontrol_show_node(struct scontrol *s, const char *name) {
+    struct nodes_reply reply = {0};
+    const char *const *wanted = NULL;
+    uint32_t n = 0;
+    struct err e = {0};
+    bool is_all = !name || !*name;
+    if (!is_all && hostlist_expand(name, &s->c->arena, &wanted, &n, &e)) {
+        cli_error(s->c, "%s", e.text);
+        return 1;
+    }
+    if (load(s, "slurm_load_node", &reply))
+        return 1;
+    auto_str out = {0};
+    int exit_code = 0;
+    for (uint32_t i = 0; is_all && i < reply.n_nodes; i++)
+        scontrol_node_text(&reply.nodes[i], s->one_line, &out);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct node_info *ni = find_node(&reply, wanted[i]);
+        if (ni) {
+            scontrol_node_text(ni, s->one_line, &out);
+        } else {
+            str_addf(&out, "Node %s not found\n", wanted[i]);
+            exit_code = 1;
+        }
+    }
+    cli_out(&out);
+    return exit_code;
+}
+
+/* ---- partitions ---- */
+
+struct totals {
+    uint32_t nodes, cpus;
+    uint64_t mem_mb;
+};
+
+static struct totals totals_of(const struct part *p, const struct nodes_reply *all, struct str *names) {
+    struct totals t = {0};
+    const char **name = xcalloc(all->n_nodes + 1, sizeof(*name));
+    for (uint32_t i = 0; i < all->n_nodes; i++) {
+        const struct node_info *ni = &all->nodes[i];
+        for (uint32_t k = 0; ni->node && k < ni->n_partitions; k++) {
+            if (!str_eq(ni->partitions[k], p->name))
+                continue;
+            name[t.nodes++] = ni->node->name;
+            t.cpus += ni->node->cpus;
+            t.mem_mb += ni->node->mem_mb;
+            break;
+        }
+    }
+    hostlist_compact(name, t.nodes, names);
+    free(name);
+    return t;
+}
+
+static void limit(uint32_t minutes, const char *none, struct str *out) {
+    if (!minutes)
+        str_add(out, none);
+    else if (minutes == TIME_LIMIT_NONE)
+        str_add(out, "UNLIMITED");
+    else
+        duration_print_long((int64_t)minutes * 60, out);
+}
+
+void scontrol_part_text(const struct part *p, const struct nodes_reply *all, bool one_line, struct str *out) {
+    const char *nl = RECORD_BREAK(one_line);
+    auto_str names = {0};
+    struct totals t = totals_of(p, all, &names);
+    str_addf(out, "PartitionName=%s%sAllowGroups=ALL AllowAccounts=ALL AllowQos=ALL%s"
+             "AllocNodes=ALL Default=%s QoS=N/A%sDefaultTime=", p->name, nl, nl, p->is_default ? "YES" : "NO", nl);
+    limit(p->default_time_min, "NONE", out);
+    str_addf(out, " DisableRootJobs=NO Exclusive=NO GraceTime=0 Hidden=NO%sMaxNodes=", nl);
+    if (p->max_nodes)
+        str_addf(out, "%u", p->max_nodes);
+    else
+        str_add(out, "UNLIMITED");
+    str_add(out, " MaxTime=");
+    limit(p->max_time_min, "UNLIMITED", out);
+    str_addf(out, " MinNodes=%u LLN=NO MaxCPUsPerNode=UNLIMITED MaxCPUsPerSocket=UNLIMITED%sNodes=%s%s", p->min_nodes, nl,
+             names.n ? names.p : "(null)", nl);
+    str_addf(out, "PriorityJobFactor=1 PriorityTier=%u RootOnly=NO ReqResv=NO OverSubscribe=NO%s"
+             "OverTimeLimit=NONE PreemptMode=OFF%s", MAX(p->priority_tier, 1u), nl, nl);
+    str_addf(out, "State=%s TotalCPUs=%u TotalNodes=%u SelectTypeParameters=NONE%sJobDefaults=(null)%s"
+             "DefMemPerNode=UNLIMITED MaxMemPerNode=UNLIMITED%sTRES=cpu=%u,mem=", part_state_name(p->state), t.cpus,
+             t.nodes, nl, nl, nl, t.cpus);
+    size_mb_print(t.mem_mb, out);
+    str_addf(out, ",node=%u,billing=%u%s", t.nodes, t.cpus, RECORD_END(one_line));
+}
+
+int scontrol_show_partition(struct scontrol *s, const char *name) {
+    struct nodes_reply reply = {0};
+    auto_str out = {0};
+    bool is_all = !name || !*name, found = false;
+    if (load(s, "slurm_load_partitions", &reply))
+        return 1;
+    for (uint32_t i = 0; i < reply.n_parts; i++) {
+        if (!is_all && !str_eq(reply.parts[i].name, name))
+            continue;
+        scontrol_part_text(&reply.parts[i], &reply, s->one_line, &out);
+        found = true;
+    }
+    if (is_all && !found)
+        str_add(&out, "No partitions in the system\n");
+    else if (!found)
+        str_addf(&out, "Partition %s not found\n", name);
+    cli_out(&out);
+    return is_all || found ? 0 : 1;
+}
+
+/* ---- node lists ---- */
+
+/* Messages as Slurm's; the exit code stays 0. */
+int scontrol_show_hostnames(struct scontrol *s, const char *list) {
+    const char *const *name;
+    uint32_t n;
+    struct err e = {0};
+    auto_str out = {0};
+    if (!list) {
+        cli_error(s->c, "host list is empty");
+        return 0;
+    }
+    if (hostlist_expand(list, &s->c->arena, &name, &n, &e)) {
+        if (str_starts(e.text, "Invalid hostlist"))
+            fprintf(stderr, "%s\n", e.text);
+        else
+            fprintf(stderr, "%s: error: %s\nInvalid hostlist: %s\n", s->c->prog, e.text, list);
+        return 0;
+    }
+    for (uint32_t i = 0; i < n; i++)
+        str_addf(&out, "%s\n", name[i]);
+    cli_out(&out);
+    return 0;
+}
+
+static int by_name(const void *a, const void *b) {
+    return hostname_compare(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* A file of names, one or more a line, where the argument is a path. */
+static int read_names(struct scontrol *s, const char *path, const char **out_list) {
+    FILE *f = fopen(path, "re");
+    auto_str text = {0};
+    char chunk[4096];
+    size_t n;
+    if (!f) {
+        fprintf(stderr, "Can not open %s\n", path);
+        return 1;
+    }
+    while ((n = fread(chunk, 1, sizeof(chunk), f)) > 0 && text.n < (4u << 20))
+        str_addn(&text, chunk, n);
+    fclose(f);
+    for (size_t i = 0; i < text.n; i++)
+        if (strchr("\n\r\t ", text.p[i]))
+            text.p[i] = ',';
+    *out_list = arena_strdup(&s->c->arena, str_text(&text));
+    return 0;
+}
+
+int scontrol_show_hostlist(struct scontrol *s, const char *list, bool sorted) {
+    const char *const *name;
+    uint32_t n;
+    struct err e = {0};
+    auto_str out = {0};
+    if (!list) {
+        cli_error(s->c, "host list is empty");
+        return 0;
+    }
+    if (*list == '/' && read_names(s, list, &list))
+        return 1;
+    if (hostlist_expand(list, &s->c->arena, &name, &n, &e)) {
+        fprintf(stderr, "Invalid hostlist: %s\n", list);
+        return 1;
+    }
+    if (sorted && n) {
+        const char **copy = arena_memdup(&s->c->arena, name, n * sizeof(*name));
+        qsort(copy, n, sizeof(*copy), by_name);
+        name = copy;
+    }
+    hostlist_compact(name, n, &out);
+    str_addc(&out, '\n');
+    cli_out(&out);
+    return 0;
+}

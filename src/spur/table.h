@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The table engine: columns are rows of a field table; squeue, sinfo and sacct differ in their fields and in how a
+ * format is written. Widths, cuts and blanks are Slurm's, to the byte.
+ */
+#ifndef SPUR_SPUR_TABLE_H
+#define SPUR_SPUR_TABLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/str.h"
+#include "base/vec.h"
+
+/* One kind of column. `row` is what the command lists; `env` what all rows share. */
+struct table_field {
+    char letter;       /* of %x; 0: none */
+    const char *name;  /* lower case: -O, sacct -o; NULL: none */
+    const char *head;
+    void (*text)(const void *row, const void *env, struct str *out); /* NULL: `fixed` */
+    const char *fixed; /* the value of a field that nothing we have yet could change */
+    int16_t width;     /* sacct: default width, negative is left-aligned */
+    uint16_t flags;    /* the command's own */
+    int (*compare)(const void *a, const void *b); /* for -S; NULL: by text */
+};
+
+struct table_fields {
+    const struct table_field *row;
+    size_t n;
+};
+
+struct table_col {
+    const struct table_field *field; /* NULL: only the suffix is printed */
+    int width;                       /* 0: as wide as the value */
+    bool right;
+    const char *suffix; /* in the table's arena */
+};
+
+struct table {
+    const struct table_fields *fields;
+    VEC(struct table_col) cols;
+    const char *prefix; /* before the first column; NULL */
+    struct arena arena;
+    struct str bad;     /* "x\n" for each letter or name that is no field */
+};
+
+void table_init(struct table *t, const struct table_fields *f);
+void table_fini(struct table *t);
+const struct table_field *table_letter(const struct table_fields *f, char letter);
+const struct table_field *table_name(const struct table_fields *f, const char *name, size_t n); /* any case */
+
+/* squeue's and sinfo's -o: text with %[.][WIDTH]LETTER. What is no field stays as it is written. */
+void table_parse_percent(struct table *t, const char *format);
+/* Their -O: NAME[:[.][WIDTH][SUFFIX]],… each 20 wide if not said otherwise. What is no field is left out. */
+void table_parse_long(struct table *t, const char *format);
+/* Adds one column. */
+void table_add(struct table *t, const struct table_field *f, int width, bool right, const char *suffix);
+
+void table_head(const struct table *t, struct str *out);
+void table_line(const struct table *t, const void *row, const void *env, struct str *out);
+/* All columns, one behind the other, as one key; only those with a flag of `flags`. */
+void table_key(const struct table *t, uint16_t flags, const void *row, const void *env, struct str *out);
+
+/* One value in its column: padded or cut, bytes counted. */
+void table_cell(const char *text, int width, bool right, struct str *out);
+
+#endif
