@@ -102,7 +102,7 @@ static struct ask *ask_new(struct asks *s, const struct job *j, const struct ask
     a->exc = j->spec->exc_nodes, a->n_exc = j->spec->n_exc_nodes;
     a->secs = size->limit_min == TIME_LIMIT_NONE ? UNLIMITED_SECS : (int64_t)size->limit_min * 60;
     match_nodes(s->grid, a, s->scratch);
-    a->gate = gate_partition(j, &s->grid->part[size->part], size);
+    a->gate = gate_partition(&s->grid->part[size->part], size);
     return a;
 }
 

@@ -85,7 +85,7 @@ static uint32_t part_state(const struct part *p) {
     return p->state == PART_INACTIVE ? REASON_PARTITION_INACTIVE : REASON_NONE; /* a draining one runs its queue */
 }
 
-uint32_t gate_partition(const struct job *j, const struct grid_part *gp, const struct ask_size *size) {
+uint32_t gate_partition(const struct grid_part *gp, const struct ask_size *size) {
     const struct part *p = gp->rec;
     uint32_t reason = part_state(p);
     if (reason)
@@ -93,7 +93,7 @@ uint32_t gate_partition(const struct job *j, const struct grid_part *gp, const s
     if (p->max_time_min && size->limit_min > p->max_time_min) /* TIME_LIMIT_NONE is the largest number */
         return REASON_PARTITION_TIME;
     uint64_t there = (uint64_t)gp->n_nodes + gp->n_missing;
-    if (size->min_nodes > size->max_nodes || (there && j->spec->min_nodes > there))
+    if (size->min_nodes > size->max_nodes || (there && size->min_nodes > there))
         return REASON_PARTITION_NODES;
     return REASON_NONE;
 }

@@ -10,8 +10,8 @@
 
 /* Former run, hold, dependencies, begin time, wait after a failed launch. `out_when`: when a gate of time opens, else 0. */
 uint32_t gate_job(const struct job *j, int64_t now, int64_t *out_when);
-/* State and limits of a partition. */
-uint32_t gate_partition(const struct job *j, const struct grid_part *p, const struct ask_size *size);
+/* State and limits of a partition; of the ask alone, since jobs share asks. */
+uint32_t gate_partition(const struct grid_part *p, const struct ask_size *size);
 /* Minutes: asked, else the partition's default, else the cluster's, else the partition's maximum. */
 uint32_t gate_time_limit(const struct job *j, const struct part *p, const struct rconf *conf);
 
