@@ -123,10 +123,11 @@ static bool gather(struct conn *c, struct buf *b) {
     return true;
 }
 
-/* Gives the rest to libuv, which calls back in a later turn: a fast reader of a long answer can't keep the loop. */
-static void write_later(struct conn *c, const uint8_t *p, size_t n) {
-    buf_add(&c->inflight, p, n);
-    uv_buf_t b = uv_buf_init((char *)c->inflight.p, (unsigned)n);
+/* Gives the rest to libuv, with the buffer that it is in; the callback comes in a later turn, so that a fast reader of a
+ * long answer can't keep the loop. */
+static void write_later(struct conn *c, struct buf *whole, size_t done) {
+    c->inflight = buf_take(whole);
+    uv_buf_t b = uv_buf_init((char *)c->inflight.p + done, (unsigned)(c->inflight.n - done));
     c->write.data = c;
     int rc = uv_write(&c->write, &c->sock->stream, &b, 1, on_written);
     if (rc < 0)
@@ -155,7 +156,7 @@ static void flush(struct conn *c) {
         }
         size_t done = n > 0 ? (size_t)n : 0;
         if (done < b->n)
-            write_later(c, b->p + done, b->n - done);
+            write_later(c, b, done);
         if (c->dead)
             return;
     }
