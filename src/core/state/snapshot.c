@@ -127,8 +127,16 @@ static int take_row(struct state *s, unsigned table, uint64_t key, const void *r
         return 0;
     case ROW_CLUSTER: state_set_cluster(s, rec); return 0;
     case ROW_PART: cow_put(&s->parts, key, rec_pack(part_rec(), rec)); return 0;
-    case ROW_NODE: cow_put(&s->nodes, key, rec_pack(node_rec(), rec)); return 0;
-    case ROW_JOB: cow_put(&s->jobs, key, rec_pack(job_rec(), rec)); return 0;
+    case ROW_NODE:
+        if (!key || ((const struct node *)rec)->id != key || !((const struct node *)rec)->name)
+            return E_CORRUPT;
+        cow_put(&s->nodes, key, rec_pack(node_rec(), rec));
+        return 0;
+    case ROW_JOB:
+        if (!key || ((const struct job *)rec)->id != key || !((const struct job *)rec)->spec)
+            return E_CORRUPT;
+        cow_put(&s->jobs, key, rec_pack(job_rec(), rec));
+        return 0;
     case ROW_TOKEN:
         if (((const struct token_rec *)rec)->n_token != COMMAND_TOKEN_SIZE)
             return E_CORRUPT;
@@ -193,5 +201,5 @@ int state_restore(struct state *s, const void *p, size_t n, struct err *e) {
     state_derive(s);
     if (digest != state_digest(s))
         return err_set(e, E_CORRUPT, "snapshot does not add up to its digest");
-    return 0;
+    return state_check(s, e) ? err_wrap(e, "snapshot") : 0;
 }
