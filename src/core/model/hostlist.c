@@ -29,7 +29,8 @@ struct bracket {
     size_t n_before;
     size_t first, n; /* its ranges, in the vector that all brackets share */
     uint64_t count;  /* of its numbers */
-    uint64_t at;     /* the odometer's digit */
+    size_t range;    /* the odometer's digit: in which range, */
+    uint64_t at;     /* and where in it */
 };
 
 struct expansion {
@@ -96,7 +97,7 @@ static int read_range(struct expansion *x, const char *p, size_t n) {
 /* The text between [ and ]: ranges with commas between. */
 static int read_bracket(struct expansion *x, struct bracket *b, const char *p, const char *end) {
     b->first = x->ranges.n;
-    b->count = b->at = 0;
+    b->count = 0;
     if (p == end)
         return invalid(x);
     while (p <= end) {
@@ -112,6 +113,8 @@ static int read_bracket(struct expansion *x, struct bracket *b, const char *p, c
         p = stop + 1;
     }
     b->n = x->ranges.n - b->first;
+    b->range = b->first;
+    b->at = 0;
     return 0;
 }
 
@@ -143,32 +146,17 @@ static int read_entry(struct expansion *x, const char *p, const char *end) {
     return 0;
 }
 
-static uint64_t number_at(const struct expansion *x, const struct bracket *b, int *out_width) {
-    uint64_t at = b->at;
-    for (size_t i = b->first; i < b->first + b->n; i++) {
-        const struct range *r = &x->ranges.p[i];
-        if (at <= r->hi - r->lo) {
-            *out_width = r->width;
-            return r->lo + at;
-        }
-        at -= r->hi - r->lo + 1;
-    }
-    must(!"the odometer is within its range");
-    return 0;
-}
-
 static int make_name(struct expansion *x) {
     char name[NAME_BYTES_MAX + 1];
     size_t n = 0;
     for (size_t i = 0; i < x->n_brackets; i++) {
         const struct bracket *b = &x->bracket[i];
-        int width = 0;
-        uint64_t v = number_at(x, b, &width);
+        const struct range *r = &x->ranges.p[b->range];
         if (n + b->n_before + NUMBER_DIGITS_MAX >= sizeof(name))
             return invalid(x);
         memcpy(name + n, b->before, b->n_before);
         n += b->n_before;
-        n += (size_t)snprintf(name + n, sizeof(name) - n, "%0*" PRIu64, width, v);
+        n += (size_t)snprintf(name + n, sizeof(name) - n, "%0*" PRIu64, r->width, r->lo + b->at);
     }
     if (n + x->n_tail >= sizeof(name))
         return invalid(x);
@@ -183,9 +171,13 @@ static int make_name(struct expansion *x) {
 static bool step(struct expansion *x) {
     for (size_t i = x->n_brackets; i-- > 0;) {
         struct bracket *b = &x->bracket[i];
-        if (++b->at < b->count)
+        const struct range *r = &x->ranges.p[b->range];
+        if (b->at++ < r->hi - r->lo)
             return true;
         b->at = 0;
+        if (++b->range < b->first + b->n)
+            return true;
+        b->range = b->first;
     }
     return false;
 }

@@ -78,6 +78,10 @@ static void errors(void **state) {
     expect_error("a = 1\na = 2\n", 12, "line 2: ");
     expect_error("[x]\n[x]\n", 8, "line 2: ");
     expect_error("\n\n]\n", 4, "line 3: ");
+    expect_error("\n[\nx]\n", 6, "line 2: ");
+    expect_error("\xc4\xa2 = 1\n", 7, "line 1: ");
+    expect_error("[!x]\n", 5, "line 1: ");
+    expect_error("[[\n", 3, "line 1: ");
     expect_error("a = \"\\u0000\"\n", 13, "line 1: a NUL character in a text");
     expect_error("a = \"x\0y\"\n", 10, "line 1: ");
     expect_error("\"a\\u0000\" = 1\n", 14, "line 1: a NUL");
