@@ -189,7 +189,8 @@ REC_DECLARE(register_reply, REGISTER_REPLY_FIELDS)
     F(U32, cpu_load_hundredths, 4, _)                                                                                  \
     F(U64, free_mem_mb, 5, _)                                                                                          \
     F(U64, runs_hash, 6, _)   /* same as last time: runs is left out */                                                \
-    F(LIST, runs, 7, run_ref)
+    F(LIST, runs, 7, run_ref)                                                                                          \
+    F(BOOL, has_runs, 8, _)   /* runs is the whole list, even if it is empty */
 REC_DECLARE(heartbeat_request, HEARTBEAT_REQUEST_FIELDS)
 #define HEARTBEAT_REPLY_FIELDS(F)                                                                                      \
     F(BOOL, register_again, 1, _)                                                                                      \

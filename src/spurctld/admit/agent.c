@@ -94,18 +94,20 @@ static void strangers(struct room *r, uint32_t node_id, const struct run_ref *ru
     *out_n = n_end;
 }
 
-/* Runs that the state has on this node and the agent does not: they are lost. A start that is being launched right now
- * may not be there yet. */
+/* Runs that the state has on this node and the agent's list does not: lost, if a second list says so too. The list may
+ * have been written before the launch that it lacks. */
 static void report_lost(struct room *r, uint32_t node_id, const struct run_ref *runs, uint32_t n) {
     struct view v;
     state_peek(r->state, &v);
     VEC(struct cmd_node_done) lost = {0};
+    const struct node *node = view_node(&v, node_id);
     const struct job *j;
-    for (uint64_t k = 0; (j = view_next_job(&v, &k)); k++) {
+    for (uint64_t k = 0; node && node->n_jobs && (j = view_next_job(&v, &k)); k++) {
         if (!job_holds_nodes(j) || j->configuring || find_run(runs, n, j->id, j->start_no))
             continue;
         for (uint32_t i = 0; i < j->n_nodes; i++)
-            if (j->nodes[i].node_id == node_id && !j->nodes[i].is_done) {
+            if (j->nodes[i].node_id == node_id && !j->nodes[i].is_done &&
+                lead_suspect(r->lead, j->id, j->start_no, node_id)) {
                 struct cmd_node_done cmd = {.job_id = j->id,
                                             .start_no = j->start_no,
                                             .node_id = node_id,
@@ -196,9 +198,11 @@ void admit_heartbeat(struct room *r, const struct heartbeat_request *req, admit_
         reply.register_again = true;
     } else {
         lead_heard(r->lead, n->id, req->cpu_load_hundredths, req->free_mem_mb);
-        reply.send_runs = lead_runs_changed(r->lead, n->id, req->runs_hash, req->n_runs > 0);
-        if (req->n_runs)
+        reply.send_runs = lead_runs_changed(r->lead, n->id, req->runs_hash, req->has_runs);
+        if (req->has_runs) {
             strangers(r, n->id, req->runs, req->n_runs, &a, &reply.end, &reply.n_end);
+            report_lost(r, n->id, req->runs, req->n_runs);
+        }
     }
     done(arg, 0, NULL, &reply);
 }

@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/map.h"
 #include "base/mem.h"
@@ -15,6 +16,8 @@
 
 #define TICK_MS 1000u
 #define PURGE_BATCH 1000u
+#define SUSPECT_MS 1000 /* between the two lists that condemn a run */
+#define SUSPECTS_MOST 100000u
 #define DEFAULT_HEARTBEAT_SECS 90
 #define DEFAULT_MIN_JOB_AGE_SECS 300
 
@@ -38,6 +41,7 @@ struct lead {
     uint32_t next_job_id;
     struct map64 nodes;   /* node id → struct soft_node */
     struct map64 running; /* job id → itself: runs that may reach a limit */
+    struct map64 suspects; /* hash of a run and its node → when it was first missed, as a pointer */
     VEC(struct over) over; /* in the order in which they ended, from `first` on */
     size_t first;
 };
@@ -62,6 +66,7 @@ static void forget_all(struct lead *l) {
         free(n);
     map64_fini(&l->nodes);
     map64_fini(&l->running);
+    map64_fini(&l->suspects);
     vec_fini(&l->over);
     l->first = 0;
 }
@@ -172,6 +177,11 @@ void lead_heard(struct lead *l, uint32_t node_id, uint32_t cpu_load_hundredths, 
         n->free_mem_mb = free_mem_mb;
 }
 
+/* The next heartbeat is to bring the list, whatever its hash. */
+static void ask_runs(struct lead *l, uint32_t node_id) {
+    soft(l, node_id)->knows_runs = false;
+}
+
 bool lead_runs_changed(struct lead *l, uint32_t node_id, uint64_t runs_hash, bool has_list) {
     struct soft_node *n = soft(l, node_id);
     bool changed = !n->knows_runs || n->runs_hash != runs_hash;
@@ -181,6 +191,22 @@ bool lead_runs_changed(struct lead *l, uint32_t node_id, uint64_t runs_hash, boo
         return false;
     }
     return true;
+}
+
+bool lead_suspect(struct lead *l, uint32_t job_id, uint32_t start_no, uint32_t node_id) {
+    uint64_t key = hash_u64((uint64_t)job_id << 32 | start_no) ^ hash_u64(node_id);
+    int64_t now_ms = l->room->host->now_ms(l->room->host->impl);
+    int64_t since_ms = (int64_t)(intptr_t)map64_get(&l->suspects, key);
+    if (since_ms && now_ms - since_ms >= SUSPECT_MS) {
+        map64_del(&l->suspects, key);
+        return true;
+    }
+    if (l->suspects.n > SUSPECTS_MOST)
+        map64_fini(&l->suspects);
+    if (!since_ms)
+        map64_put(&l->suspects, key, (void *)(intptr_t)now_ms);
+    ask_runs(l, node_id);
+    return false;
 }
 
 struct lead_node lead_node(const struct lead *l, uint32_t node_id) {

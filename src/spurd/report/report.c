@@ -170,7 +170,8 @@ static void send_heartbeat(struct report *r) {
                                   .agent_start_unix = r->conf.node->agent_start_unix,
                                   .runs_hash = table_refs_hash(r->table)};
     r->conf.sample(r->conf.arg, &q.cpu_load_hundredths, &q.free_mem_mb);
-    if (r->send_runs || q.runs_hash != r->runs_told)
+    q.has_runs = r->send_runs || q.runs_hash != r->runs_told;
+    if (q.has_runs)
         q.n_runs = table_refs(r->table, &a, &q.runs);
     r->runs_told = q.runs_hash;
     r->calling = true;
