@@ -95,22 +95,6 @@ bool node_takes_work(const struct node *n) {
     return n->base == NODE_UP && !n->not_responding && !n->n_drains;
 }
 
-/* A feature "key=value" is what a selector matches; [[nodes]] gives features. */
-static bool selected(const struct part *p, const struct node *n) {
-    for (uint32_t i = 0; i < p->n_selectors; i++) {
-        const struct selector *s = &p->selectors[i];
-        bool hit = false;
-        for (uint32_t k = 0; k < n->n_features && !hit; k++) {
-            size_t len = strlen(s->key);
-            const char *f = n->features[k];
-            hit = strncmp(f, s->key, len) == 0 && f[len] == '=' && str_eq(f + len + 1, s->value);
-        }
-        if (!hit)
-            return false;
-    }
-    return p->n_selectors > 0;
-}
-
 bool part_has_node(const struct part *p, const struct node *n) {
     if (p->all_nodes)
         return true;
@@ -118,7 +102,7 @@ bool part_has_node(const struct part *p, const struct node *n) {
         if (str_eq(p->nodes[i], n->name))
             return true;
     }
-    return selected(p, n);
+    return false; /* selectors are refused by the configuration: nodes report no labels yet */
 }
 
 const char *part_state_name(uint32_t state) {

@@ -134,18 +134,13 @@ static void node_words(void **state) {
 }
 
 static void partitions(void **state) {
-    static const char *const names[] = {"n1", "n3"}, *const features[] = {"gpu=mi300x", "zone=a"};
-    static const struct selector one[] = {{"gpu", "mi300x"}}, two[] = {{"gpu", "mi300x"}, {"zone", "b"}};
-    struct node n = {.name = "n1", .features = features, .n_features = 2}, other = {.name = "n2"};
+    static const char *const names[] = {"n1", "n3"};
+    struct node n = {.name = "n1"}, other = {.name = "n2"};
     struct part by_name = {.nodes = names, .n_nodes = 2}, all = {.all_nodes = true}, none = {0};
-    struct part by_one = {.selectors = one, .n_selectors = 1}, by_two = {.selectors = two, .n_selectors = 2};
     assert_true(part_has_node(&by_name, &n));
     assert_false(part_has_node(&by_name, &other));
     assert_true(part_has_node(&all, &other));
     assert_false(part_has_node(&none, &n));
-    assert_true(part_has_node(&by_one, &n));
-    assert_false(part_has_node(&by_one, &other));
-    assert_false(part_has_node(&by_two, &n));
     assert_string_equal(part_state_name(PART_UP), "UP");
     assert_string_equal(part_state_name(PART_INACTIVE), "INACTIVE");
     assert_string_equal(part_state_name(9), "UNKNOWN");
