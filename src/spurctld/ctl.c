@@ -347,7 +347,6 @@ static char *absolute(const char *path) {
 int ctl_new(const struct ctl_options *o, struct ctl **out, struct err *e) {
     struct ctl *c = xnew(struct ctl);
     c->options = *o;
-    c->state_dir = absolute(o->state_dir ? o->state_dir : DEFAULT_STATE_DIR);
     c->started_unix = time(NULL);
     c->room.conf = &c->conf;
     int rc = load_config(o, &c->conf_arena, &c->conf);
@@ -355,6 +354,8 @@ int ctl_new(const struct ctl_options *o, struct ctl **out, struct err *e) {
         err_set(e, rc, "the configuration has problems; nothing was started");
     if (!rc)
         rc = init_log(o, &c->conf, e);
+    const char *dir = o->state_dir ? o->state_dir : c->conf.state_dir;
+    c->state_dir = absolute(dir ? dir : DEFAULT_STATE_DIR);
     if (!rc)
         rc = start(c, e);
     if (rc) {

@@ -100,10 +100,11 @@ static void report_lost(struct room *r, uint32_t node_id, const struct run_ref *
     struct view v;
     state_peek(r->state, &v);
     VEC(struct cmd_node_done) lost = {0};
-    const struct node *node = view_node(&v, node_id);
-    const struct job *j;
-    for (uint64_t k = 0; node && node->n_jobs && (j = view_next_job(&v, &k)); k++) {
-        if (!job_holds_nodes(j) || j->configuring || find_run(runs, n, j->id, j->start_no))
+    size_t cursor = 0;
+    uint32_t id;
+    while (lead_next_holding(r->lead, &cursor, &id)) {
+        const struct job *j = view_job(&v, id);
+        if (!j || !job_holds_nodes(j) || j->configuring || find_run(runs, n, j->id, j->start_no))
             continue;
         for (uint32_t i = 0; i < j->n_nodes; i++)
             if (j->nodes[i].node_id == node_id && !j->nodes[i].is_done &&

@@ -40,7 +40,7 @@ struct lead {
     struct host_timer *timer;
     uint32_t next_job_id;
     struct map64 nodes;   /* node id → struct soft_node */
-    struct map64 running; /* job id → itself: runs that may reach a limit */
+    struct map64 holding;  /* job id → itself: jobs that hold nodes */
     struct map64 suspects; /* hash of a run and its node → when it was first missed, as a pointer */
     VEC(struct over) over; /* in the order in which they ended, from `first` on */
     size_t first;
@@ -65,7 +65,7 @@ static void forget_all(struct lead *l) {
     while (map64_next(&l->nodes, &cursor, NULL, &n))
         free(n);
     map64_fini(&l->nodes);
-    map64_fini(&l->running);
+    map64_fini(&l->holding);
     map64_fini(&l->suspects);
     vec_fini(&l->over);
     l->first = 0;
@@ -95,8 +95,8 @@ static struct soft_node *soft(struct lead *l, uint32_t node_id) {
     return n;
 }
 
-static void note_running(struct lead *l, uint32_t job_id) {
-    map64_put(&l->running, job_id, (void *)(uintptr_t)job_id);
+static void note_holding(struct lead *l, uint32_t job_id) {
+    map64_put(&l->holding, job_id, (void *)(uintptr_t)job_id);
 }
 
 static void note_over(struct lead *l, const struct job *j) {
@@ -110,8 +110,8 @@ void lead_begin(struct lead *l) {
     state_peek(l->room->state, &v);
     l->next_job_id = v.counters.next_job_id;
     for (uint64_t k = 0; (j = view_next_job(&v, &k)); k++) {
-        if (j->state == JOB_RUNNING)
-            note_running(l, j->id);
+        if (job_holds_nodes(j))
+            note_holding(l, j->id);
         else if (job_is_over(j))
             note_over(l, j);
     }
@@ -125,10 +125,10 @@ void lead_on_event(struct lead *l, const struct event *ev) {
     struct view v;
     state_peek(l->room->state, &v);
     const struct job *j = ev->job_id ? view_job(&v, ev->job_id) : NULL;
-    if (ev->kind == EV_JOB_RUNNING)
-        note_running(l, ev->job_id);
-    if (ev->kind == EV_JOB_OVER || ev->kind == EV_JOB_ENDING)
-        map64_del(&l->running, ev->job_id);
+    if (ev->kind == EV_JOB_STARTED)
+        note_holding(l, ev->job_id);
+    if (j && !job_holds_nodes(j))
+        map64_del(&l->holding, ev->job_id);
     if (ev->kind == EV_JOB_OVER && j)
         note_over(l, j);
     if (ev->kind == EV_CONFIG_CHANGED)
@@ -218,9 +218,11 @@ static void node_is_down(struct lead *l, const struct view *v, const struct node
     struct cmd_node_state cmd = {.node_id = n->id, .not_responding = true, .down = true, .reason = "Not responding"};
     log_warn("node %s does not respond: down", n->name);
     room_propose_quietly(l->room, CMD_NODE_STATE, &cmd);
-    const struct job *j;
-    for (uint64_t k = 0; (j = view_next_job(v, &k)); k++) {
-        for (uint32_t i = 0; job_holds_nodes(j) && i < j->n_nodes; i++) {
+    size_t cursor = 0;
+    uint32_t id;
+    while (lead_next_holding(l, &cursor, &id)) {
+        const struct job *j = view_job(v, id);
+        for (uint32_t i = 0; j && job_holds_nodes(j) && i < j->n_nodes; i++) {
             if (j->nodes[i].node_id != n->id || j->nodes[i].is_done)
                 continue;
             struct cmd_node_done done = {
@@ -249,13 +251,21 @@ static void watch_nodes(struct lead *l, const struct view *v, const struct rconf
 
 /* ---- limits and ages ---- */
 
+bool lead_next_holding(const struct lead *l, size_t *cursor, uint32_t *out_job_id) {
+    uint64_t id;
+    void *value;
+    if (!map64_next(&l->holding, cursor, &id, &value))
+        return false;
+    *out_job_id = (uint32_t)id;
+    return true;
+}
+
 static void watch_limits(struct lead *l, const struct view *v, int64_t now_ms) {
     VEC(struct run_id) late = {0};
     size_t cursor = 0;
-    uint64_t id;
-    void *value;
-    while (map64_next(&l->running, &cursor, &id, &value)) {
-        const struct job *j = view_job(v, (uint32_t)id);
+    uint32_t id;
+    while (lead_next_holding(l, &cursor, &id)) {
+        const struct job *j = view_job(v, id);
         if (!j || j->state != JOB_RUNNING || j->configuring || j->time_limit_min == TIME_LIMIT_NONE)
             continue;
         if (now_ms >= j->start_ms + (int64_t)j->time_limit_min * 60000) {
