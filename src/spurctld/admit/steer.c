@@ -110,7 +110,7 @@ static void signal_jobs(struct steering *st, const struct cancel_request *req) {
     memcpy(all, st->results, st->n_results * sizeof(*all));
     for (size_t i = 0; i < st->ids.n; i++) {
         const struct job *j = view_job(&v, st->ids.p[i]);
-        int code = !j || j->state >= JOB_COMPLETED ? E_JOB_DONE : j->state == JOB_PENDING ? E_JOB_STATE : 0;
+        int code = !j || job_is_over(j) ? E_JOB_DONE : j->state == JOB_PENDING ? E_JOB_STATE : 0;
         if (!code)
             react_signal(st->room->react, j, req->signal, req->batch_only);
         all[st->n_results + i] =

@@ -139,7 +139,13 @@ static int check_dependency(struct step *st) {
 
 static int check_possible(struct step *st) {
     struct job j = {.spec = &st->sub->spec, .nice = st->sub->spec.nice};
-    return sched_possible(&st->view, &j, st->e);
+    int rc = sched_possible(&st->view, &j, st->e);
+    const char *sentence = err_sentence(rc);
+    if (rc && strcmp(st->e->text, sentence) != 0) { /* as Slurm: what in particular, then what in general */
+        autofree char *both = xasprintf("%s\n%s", st->e->text, sentence);
+        err_set(st->e, rc, "%s", both);
+    }
+    return rc;
 }
 
 static int (*const steps[])(struct step *st) = {
