@@ -47,13 +47,18 @@ const char *cli_env(const char *name) {
     return getenv(name);
 }
 
-bool cli_options(struct cli *c, const struct opt_table *t, void *ctx, struct opt_run *r, int *exit_code) {
+bool cli_options(struct cli *c, const struct opt_table *t, void *ctx, struct opt_run *r, bool takes_words,
+                 int *exit_code) {
     opt_init(r, t, c->prog, ctx);
     bool ok = opt_scan(r, c->argc - 1, c->argv + 1);
     size_t n = r->items.n;
     if (ok) {
         opt_scan_env(r, cli_env);
         ok = opt_apply(r, n, r->items.n) && opt_apply(r, 0, n);
+    }
+    if (ok && r->words.n && !takes_words) {
+        opt_bad(r, 1, "Unrecognized option: %s", r->words.p[0]);
+        ok = false;
     }
     if (!ok)
         *exit_code = cli_stop(r);

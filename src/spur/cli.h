@@ -31,8 +31,10 @@ void cli_error(const struct cli *c, const char *fmt, ...) __attribute__((format(
 void cli_say(const struct cli *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void cli_out(const struct str *s); /* to stdout */
 
-/* Scans the command line, then applies environment and command line. false: *exit_code is the exit code. */
-bool cli_options(struct cli *c, const struct opt_table *t, void *ctx, struct opt_run *r, int *exit_code);
+/* Scans the command line, then applies environment and command line. A word that is no option is a mistake unless
+ * words are taken. false: *exit_code is the exit code. */
+bool cli_options(struct cli *c, const struct opt_table *t, void *ctx, struct opt_run *r, bool takes_words,
+                 int *exit_code);
 /* Prints what the engine has to say. Returns the exit code. */
 int cli_stop(struct opt_run *r);
 

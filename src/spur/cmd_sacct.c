@@ -32,7 +32,7 @@ struct sacct {
     VEC(struct wanted) wanted;
     const char *const *users;
     uint32_t n_users, states; /* 0: any */
-    int64_t since, until;     /* 0: no bound; now */
+    int64_t since, until;     /* 0: no bound; the controller's now */
     struct job_select pick;   /* names, partitions … */
 };
 
@@ -175,8 +175,8 @@ static bool read_window(struct sacct *s) {
     if (!s->since_text)
         s->since = has_jobs ? 0 : has_states ? now : midnight();
     if (!s->until_text)
-        s->until = has_states && s->since_text ? s->since : now;
-    if (s->until < s->since) {
+        s->until = has_states && s->since_text ? s->since : 0;
+    if (s->until && s->until < s->since) {
         cli_error(s->c, "Start time (%s) requested is after end time (%s).", s->since_text ? s->since_text : "now",
                   s->until_text ? s->until_text : "now");
         return false;
@@ -206,7 +206,7 @@ static bool read_all(struct sacct *s) {
 }
 
 static bool overlaps(int64_t from, int64_t to, const struct sacct *s) {
-    return from <= s->until && to >= s->since;
+    return (!s->until || from <= s->until) && to >= s->since;
 }
 
 /* Whether the job was in one of the states within the window. */
@@ -315,7 +315,7 @@ int cmd_sacct(struct cli *c) {
     struct sacct s = {.c = c};
     struct opt_run r;
     int exit_code = 1;
-    if (cli_options(c, cmd_sacct_options(), &s, &r, &exit_code))
+    if (cli_options(c, cmd_sacct_options(), &s, &r, false, &exit_code))
         exit_code = run(&s);
     opt_fini(&r);
     str_fini(&s.format);

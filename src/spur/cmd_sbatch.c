@@ -32,7 +32,11 @@ static int refuse(const struct cli *c, const char *text) {
 
 /* The controller's text: what is wrong in lines of their own, the last one says why the job was not taken. */
 static int refuse_job(const struct sbatch *s, int code, const char *text) {
-    const char *last = strrchr(text, '\n');
+    const char *last = strrchr(text, '\n'), *sentence = err_sentence(code);
+    if (!last && (code == E_NODES_UNAVAIL || code == E_TOO_MANY_CPUS) && !str_eq(text, sentence)) {
+        complain(s->c, text);
+        text = sentence;
+    }
     if (code == E_SCRIPT_SIZE || code == E_USER_ENV || code == E_TOO_BIG) {
         complain(s->c, text);
         cli_error(s->c, "Batch job submission failed: Pathname of a file, directory or other parameter too long");

@@ -184,10 +184,18 @@ static int tell(const struct scancel *s, const struct results *reply) {
     return exit_code;
 }
 
+static int ask(struct scancel *s, uint32_t sig, struct results *reply, struct err *e) {
+    uint8_t token[TOKEN_SIZE];
+    spur_token(token);
+    struct cancel_request request = {.token = token, .n_token = sizeof(token), .job_ids = s->pick.ids,
+                                     .n_job_ids = s->pick.n_ids, .signal = sig, .batch_only = s->batch};
+    return cli_call(s->c, WIRE_Controller_Cancel, &request, reply, e);
+}
+
 static int cancel(struct scancel *s) {
     struct err e = {0};
-    uint8_t token[TOKEN_SIZE];
-    struct results reply = {0};
+    struct results reply = {0}, ignored = {0};
+    bool at_once = s->signal == SIGKILL && !s->batch; /* as Slurm: the end of the job, and no signal to its steps */
     if (has_filter(s) && find_jobs(s, &e)) {
         cli_error(s->c, "slurm_load_jobs error: %s", e.text);
         return 1;
@@ -203,15 +211,12 @@ static int cancel(struct scancel *s) {
         else
             cli_say(s->c, "Terminating job %u", s->pick.ids[i]);
     }
-    spur_token(token);
-    if (s->signal == SIGKILL && !s->batch) /* as Slurm: that is the end of the job, not a signal to its steps */
-        s->signal = 0;
-    struct cancel_request request = {.token = token, .n_token = sizeof(token), .job_ids = s->pick.ids,
-                                     .n_job_ids = s->pick.n_ids, .signal = s->signal, .batch_only = s->batch};
-    if (cli_call(s->c, WIRE_Controller_Cancel, &request, &reply, &e)) {
+    if (ask(s, at_once ? 0 : s->signal, &reply, &e)) {
         cli_error(s->c, "Kill job error: %s", e.text);
         return 1;
     }
+    if (at_once)
+        ask(s, SIGKILL, &ignored, &e);
     return tell(s, &reply);
 }
 
@@ -219,7 +224,7 @@ int cmd_scancel(struct cli *c) {
     struct scancel s = {.c = c};
     struct opt_run r;
     int exit_code = 1;
-    if (cli_options(c, cmd_scancel_options(), &s, &r, &exit_code))
+    if (cli_options(c, cmd_scancel_options(), &s, &r, true, &exit_code))
         exit_code = read_all(&s, &r) ? cancel(&s) : 1;
     opt_fini(&r);
     return exit_code;

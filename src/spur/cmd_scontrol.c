@@ -268,7 +268,7 @@ int cmd_scontrol(struct cli *c) {
     struct scontrol s = {.c = c};
     struct opt_run r;
     int exit_code = 1;
-    if (cli_options(c, cmd_scontrol_options(), &s, &r, &exit_code)) {
+    if (cli_options(c, cmd_scontrol_options(), &s, &r, true, &exit_code)) {
         s.word = r.words.n ? r.words.p + 1 : NULL;
         s.n = r.words.n ? r.words.n - 1 : 0;
         exit_code = r.words.n ? run(&s, r.words.p[0]) : not_yet(&s, "the interactive mode");

@@ -62,7 +62,7 @@ int cmd_sdiag(struct cli *c) {
     struct sdiag s = {0};
     struct opt_run r;
     int exit_code = 1;
-    if (cli_options(c, cmd_sdiag_options(), &s, &r, &exit_code)) {
+    if (cli_options(c, cmd_sdiag_options(), &s, &r, false, &exit_code)) {
         struct diag_request request = {.reset = s.reset};
         struct diag_reply reply = {0};
         struct err e = {0};

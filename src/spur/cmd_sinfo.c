@@ -304,7 +304,7 @@ int cmd_sinfo(struct cli *c) {
     struct sinfo s = {.c = c};
     struct opt_run r;
     int exit_code = 1;
-    if (cli_options(c, cmd_sinfo_options(), &s, &r, &exit_code) && read_lists(&s)) {
+    if (cli_options(c, cmd_sinfo_options(), &s, &r, false, &exit_code) && read_lists(&s)) {
         struct nothing request = {0};
         struct nodes_reply reply = {0};
         struct err e = {0};

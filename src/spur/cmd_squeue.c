@@ -46,7 +46,7 @@ static const struct opt_row rows[] = {
     {"help", 0, NULL, OPT_HELP, 0, 0, NULL, NULL, "show this help"},
     {"hide", 0, NULL, OPT_NOT_YET},
     {"iterate", 'i', "seconds", OPT_NOT_YET},
-    {"jobs", 'j', "job(s)", OPT_TEXT, OPT_MAYBE, AT(job_list), NULL, NULL, "only these jobs"},
+    {"jobs", 'j', "job(s)", OPT_TEXT, OPT_MAYBE | OPT_NEXT, AT(job_list), NULL, NULL, "only these jobs"},
     {"json", 0, "version", OPT_NOT_YET, OPT_MAYBE},
     {"licenses", 'L', "names", OPT_NOT_YET},
     {"local", 0, NULL, OPT_NOT_YET},
@@ -66,7 +66,7 @@ static const struct opt_row rows[] = {
     {"sort", 'S', "fields", OPT_TEXT, 0, AT(sort), NULL, "SORT", "order by letters of -o, - in front: descending"},
     {"start", 0, NULL, OPT_BOOL, 0, AT(start), NULL, NULL, "expected start times of jobs that wait"},
     {"states", 't', "state(s)", OPT_TEXT, 0, AT(state_list), NULL, "STATES", "only jobs in these states; all: ended ones too"},
-    {"steps", 's', "step(s)", OPT_NOT_YET, OPT_MAYBE},
+    {"steps", 's', "step(s)", OPT_NOT_YET, OPT_MAYBE | OPT_NEXT},
     {"usage", 0, NULL, OPT_USAGE, 0, 0, NULL, NULL, "show a short usage"},
     {"user", 'u', "user(s)", OPT_TEXT, 0, AT(user_list), NULL, "USERS", "only jobs of these users"},
     {"verbose", 'v', NULL, OPT_NOT_YET},
@@ -196,7 +196,7 @@ int cmd_squeue(struct cli *c) {
     struct squeue q = {0};
     struct opt_run r;
     int exit_code = 1;
-    if (cli_options(c, cmd_squeue_options(), &q, &r, &exit_code) && select_jobs(c, &q)) {
+    if (cli_options(c, cmd_squeue_options(), &q, &r, false, &exit_code) && select_jobs(c, &q)) {
         struct jobs_request request = {.job_ids = q.pick.ids, .n_job_ids = q.pick.n_ids, .user = q.pick.one_user,
                                        .with_ended = q.pick.with_ended};
         struct jobs_reply reply = {0};

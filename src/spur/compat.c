@@ -27,7 +27,7 @@ static void cell(const char *text, struct str *out) {
 
 static void variables(const struct opt_table *t, const struct opt_row *o, struct str *out) {
     for (size_t i = 0; o->env && i < ARRAY_LEN(t->env_prefix) && t->env_prefix[i]; i++) {
-        if (i && o->flags & OPT_ENV_ONE)
+        if (i && !(o->flags & OPT_ENV_ALL))
             break;
         str_addf(out, "%s`%s%s`", i ? ", " : "", t->env_prefix[i], o->env);
     }

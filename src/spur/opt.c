@@ -55,8 +55,13 @@ struct reader {
     const uint32_t *line; /* NULL: a command line */
 };
 
-static const char *next_word(struct reader *rd) {
-    return rd->at + 1 < rd->n ? rd->word[++rd->at] : NULL;
+/* The argument that is no part of the option's own word; NULL: there is none. */
+static const char *next_word(struct reader *rd, const struct opt_row *o) {
+    if (rd->at + 1 >= rd->n || (o->flags & OPT_MAYBE && !(o->flags & OPT_NEXT)))
+        return NULL;
+    if (o->flags & OPT_MAYBE && rd->word[rd->at + 1][0] == '-')
+        return NULL;
+    return rd->word[++rd->at];
 }
 
 static bool add(struct opt_run *r, const struct reader *rd, const struct opt_row *o, const char *value) {
@@ -110,9 +115,9 @@ static bool read_long(struct opt_run *r, struct reader *rd, const char *text) {
     const char *value = equals ? equals + 1 : NULL;
     if (value && !o->arg)
         return misuse(r, "option '--%s' doesn't allow an argument", o->name);
-    if (!value && o->arg && !(o->flags & OPT_MAYBE)) {
-        value = next_word(rd);
-        if (!value)
+    if (!value && o->arg) {
+        value = next_word(rd, o);
+        if (!value && !(o->flags & OPT_MAYBE))
             return misuse(r, "option '--%s' requires an argument", o->name);
     }
     return add(r, rd, o, value);
@@ -136,9 +141,9 @@ static bool read_letters(struct opt_run *r, struct reader *rd, const char *text)
             continue;
         }
         const char *value = c[1] ? c + 1 : NULL;
-        if (!value && !(o->flags & OPT_MAYBE)) {
-            value = next_word(rd);
-            if (!value)
+        if (!value) {
+            value = next_word(rd, o);
+            if (!value && !(o->flags & OPT_MAYBE))
                 return misuse(r, "option requires an argument -- '%c'", *c);
         }
         return add(r, rd, o, value);
@@ -205,7 +210,7 @@ void opt_scan_env(struct opt_run *r, const char *(*get)(const char *name)) {
             const char *value = get(name);
             if (value)
                 vec_push(&r->items, (struct opt_item){o, value, 0, o->env});
-            if (value || o->flags & OPT_ENV_ONE)
+            if (value || !(o->flags & OPT_ENV_ALL))
                 break;
         }
     }

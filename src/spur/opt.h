@@ -29,8 +29,9 @@ enum opt_kind {
 
 enum {
     OPT_MAYBE = 1,  /* the argument may be left out (then value is NULL); it must be joined: --x=v, -xv */
+    OPT_NEXT = 8,   /* with OPT_MAYBE: it may be the next word too, if that is no option (squeue -j 12) */
     OPT_HIDDEN = 2, /* not in --help: another spelling */
-    OPT_ENV_ONE = 4, /* `env` counts with the first prefix only: with another one it is a variable of running jobs */
+    OPT_ENV_ALL = 4, /* `env` counts with every prefix, else with the first only: SPUR_… may be a running job's own */
 };
 
 struct opt_run;

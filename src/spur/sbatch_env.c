@@ -34,7 +34,7 @@ static bool is_setting(const char *name, size_t n, bool is_spur) {
             return true;
     const struct opt_table *t = cmd_sbatch_options();
     for (size_t i = 0; is_spur && i < t->n; i++)
-        if (t->row[i].env && !(t->row[i].flags & OPT_ENV_ONE) && is(name, n, t->row[i].env))
+        if (t->row[i].env && t->row[i].flags & OPT_ENV_ALL && is(name, n, t->row[i].env))
             return true;
     return false;
 }
