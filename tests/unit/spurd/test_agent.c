@@ -37,8 +37,16 @@ static int tear_down(void **state) {
     return 0;
 }
 
+/* Or a zombie, which waits for whoever is pid 1 here. */
 static bool is_dead(void *arg) {
-    return kill((pid_t)(uintptr_t)arg, 0) != 0;
+    char path[64], state = 'X';
+    snprintf(path, sizeof(path), "/proc/%d/stat", (int)(uintptr_t)arg);
+    FILE *f = fopen(path, "re");
+    if (f && fscanf(f, "%*d (%*[^)]) %c", &state) != 1)
+        state = 'X';
+    if (f)
+        fclose(f);
+    return state == 'X' || state == 'Z';
 }
 
 static void wait_dead(struct controller *c, uint32_t pid) {
@@ -231,7 +239,7 @@ static void nothing_of_a_job_lives_on(void **state) {
     char *out = output_of(c, 20), *save = NULL;
     unsigned n = 0;
     for (char *line = strtok_r(out, "\n", &save); line && strcmp(line, "over"); line = strtok_r(NULL, "\n", &save)) {
-        assert_int_equal(kill(atol(line) > 1 ? (pid_t)atol(line) : 0, 0), -1);
+        assert_true(atol(line) > 1 && is_dead((void *)(uintptr_t)atol(line)));
         n++;
     }
     assert_int_equal(n, 3);
