@@ -161,8 +161,8 @@ static void begin_pass(struct plan *p) {
 static void maybe_pass(struct plan *p) {
     if (!p->is_active || p->pass || p->proposals || !p->wanted)
         return;
-    /* A long queue must not eat the machine: rest as long as the last pass took. */
-    int64_t rest_ms = (int64_t)(p->stats.last_us / 1000);
+    /* A long queue must not eat the machine: a quarter of one core, no more. */
+    int64_t rest_ms = (int64_t)(p->stats.last_us / 1000) * 3;
     int64_t since_ms = p->room->host->now_ms(p->room->host->impl) - p->ended_ms;
     if (p->ended_ms && since_ms < rest_ms)
         set_timer(p, (uint64_t)(rest_ms - since_ms));

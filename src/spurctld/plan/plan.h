@@ -3,8 +3,8 @@
  * Runs the planner: a pinned view goes to a worker, its plan comes back and is proposed in bounded batches. What the
  * plan says of jobs that stay (why, since when, expected when) is kept for those who ask; it is not state.
  *
- * A pass begins as soon as something happened that could let a job start, at most one at a time, and never more often
- * than the last pass was long; and every interval_secs in any case.
+ * A pass begins as soon as something happened that could let a job start, at most one at a time, with a rest of three
+ * times the last pass's length behind it; and every interval_secs in any case.
  */
 #ifndef SPUR_SPURCTLD_PLAN_H
 #define SPUR_SPURCTLD_PLAN_H
