@@ -207,9 +207,13 @@ void rpc_on_drain(struct rpc_call *c, void (*fn)(struct rpc_call *c, void *data)
 }
 
 void rpc_trailer(struct rpc_call *c, const char *name, const char *value) {
-    must(header_check(name, value, NULL) == 0);
+    must(header_check(name, "", NULL) == 0);
+    char *text = arena_strdup(&c->arena, value);
+    for (char *p = text; *p; p++)
+        if (*p < 0x20 || *p > 0x7e)
+            *p = '?';
     struct header *h = arena_alloc(&c->arena, sizeof(*h));
-    *h = (struct header){c->trailers, arena_strdup(&c->arena, name), arena_strdup(&c->arena, value)};
+    *h = (struct header){c->trailers, arena_strdup(&c->arena, name), text};
     c->trailers = h;
 }
 

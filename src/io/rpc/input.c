@@ -112,6 +112,13 @@ void call_input_forget(struct rpc_call *c) {
     recount(c);
 }
 
+/* Of a call that was given up. A peer that doesn't read the refusal keeps the call open, but no more than that. */
+static void drop_input(struct rpc_call *c) {
+    if (c->conn)
+        call_input_forget(c);
+    buf_fini(&c->in.b);
+}
+
 static bool is_over_bounds(const struct rpc_call *c) {
     size_t connection = MAX((size_t)SERVER_CONN_IN, 4 * (size_t)c->in.max);
     return c->conn->in_bytes > connection || c->s->in_bytes > MAX((size_t)SERVER_IN, connection);
@@ -214,6 +221,7 @@ void call_data(struct rpc_call *c, const uint8_t *data, size_t n) {
     if (is_over_bounds(c)) {
         nghttp2_session_consume(session, c->stream, n);
         call_give_up(c, E_BUSY, "Too much unfinished input");
+        drop_input(c);
     } else if (c->method->m->streams_in) {
         nghttp2_session_consume_connection(session, n);
         c->unconsumed += n;
@@ -221,6 +229,8 @@ void call_data(struct rpc_call *c, const uint8_t *data, size_t n) {
     } else {
         nghttp2_session_consume(session, c->stream, n);
         unary_data(c);
+        if (c->is_finished)
+            drop_input(c);
     }
 }
 

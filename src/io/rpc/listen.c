@@ -52,7 +52,7 @@ static void on_connection(uv_stream_t *h, int status) {
     if (status < 0)
         return;
     struct sock *sock = sock_new(s->l, ls->path != NULL);
-    if (uv_accept(h, &sock->stream) < 0 || s->stats.connections_now >= s->conf.max_connections) {
+    if (uv_accept(h, &sock->stream) < 0 || !server_make_room(s)) {
         sock_close(sock);
         return;
     }

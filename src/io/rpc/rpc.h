@@ -53,7 +53,7 @@ struct rpc_server_conf {
     void *ctx;                 /* first argument of start */
     uint32_t max_message;      /* default 8 MiB where 0 */
     uint32_t max_streams;      /* a connection; default 256 */
-    uint32_t max_connections;  /* default 4096 */
+    uint32_t max_connections;  /* default 4096; one more takes the place of the one that is idle longest, if any is */
     uint64_t idle_ms;          /* a connection with no stream is closed after; 0: never */
     uint64_t handshake_ms;     /* a connection that sends no HTTP/2 preface is closed after; default 10,000 */
     /* A serialized FileDescriptorSet for the reflection service (grpc.reflection.v1 and v1alpha); NULL: none. */
@@ -78,7 +78,8 @@ struct rpc_server_stats rpc_server_stats(const struct rpc_server *s);
 
 const struct rpc_method *rpc_method_of(const struct rpc_call *c);
 const struct rpc_peer *rpc_peer(const struct rpc_call *c);
-const char *rpc_metadata(const struct rpc_call *c, const char *name); /* lower case; NULL: absent. First of several. */
+/* By its name in lower case; NULL: absent. The first of several. "-bin" metadata is the base64 that was sent. */
+const char *rpc_metadata(const struct rpc_call *c, const char *name);
 int64_t rpc_deadline_ms(const struct rpc_call *c); /* on loop_now_ms's clock; INT64_MAX: none */
 void rpc_set_data(struct rpc_call *c, void *data);
 void *rpc_data(const struct rpc_call *c);
@@ -97,7 +98,8 @@ void rpc_on_drain(struct rpc_call *c, void (*fn)(struct rpc_call *c, void *data)
  * streams out; a unary method always sends one, so that NULL is the empty one there). */
 void rpc_reply(struct rpc_call *c, const void *message, size_t n);
 void rpc_fail(struct rpc_call *c, const struct err *why);
-/* Adds to the trailers of the answer, e.g. "retry-after-ms". Before reply or fail. At most 16; lower case, printable. */
+/* Adds to the trailers of the answer, e.g. "retry-after-ms". Before reply or fail. At most 16; the name in lower case;
+ * bytes of the value that aren't printable ASCII become '?'. */
 void rpc_trailer(struct rpc_call *c, const char *name, const char *value);
 
 /* ------------------------------------------------------------------ client */

@@ -63,7 +63,6 @@ struct rpc_server *rpc_server_new(struct loop *l, const struct rpc_server_conf *
     session_callbacks_set(s->callbacks);
     must(nghttp2_option_new(&s->option) == 0);
     nghttp2_option_set_no_auto_window_update(s->option, 1);
-    nghttp2_option_set_no_closed_streams(s->option, 1);
     nghttp2_option_set_max_outbound_ack(s->option, GUARD_BURST);
     nghttp2_option_set_max_settings(s->option, 32);
     nghttp2_option_set_max_continuations(s->option, 8);
@@ -204,6 +203,19 @@ static void conn_drained(struct conn *c) {
     }
 }
 
+/* Else whoever opens connections and says nothing would lock everybody out. */
+bool server_make_room(struct rpc_server *s) {
+    if (s->stats.connections_now < s->conf.max_connections)
+        return true;
+    struct server_conn *oldest = NULL;
+    for (struct server_conn *sc = s->conns; sc; sc = sc->next)
+        if (!sc->n_calls && !sc->n_orphans && (!oldest || sc->idle_ms <= oldest->idle_ms))
+            oldest = sc;
+    if (oldest)
+        conn_close(&oldest->c, E_BUSY, "too many connections");
+    return oldest != NULL;
+}
+
 void server_conn_add(struct rpc_server *s, struct sock *sock, const struct rpc_peer *peer) {
     static const struct conn_ops ops = {conn_down, conn_release, conn_broken, conn_drained, true};
     struct server_conn *sc = xnew(struct server_conn);
@@ -222,7 +234,6 @@ void server_conn_add(struct rpc_server *s, struct sock *sock, const struct rpc_p
         {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, s->conf.max_streams},
         {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, SERVER_STREAM_WINDOW},
         {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, HEADER_LIST_MAX},
-        {NGHTTP2_SETTINGS_NO_RFC7540_PRIORITIES, 1}, /* no tree of streams to keep */
     };
     must(nghttp2_submit_settings(session, 0, settings, ARRAY_LEN(settings)) == 0);
     must(nghttp2_session_set_local_window_size(session, 0, 0, SERVER_CONN_WINDOW) == 0);

@@ -119,6 +119,7 @@ struct rpc_call {
 /* server.c */
 void server_unref(struct rpc_server *s);
 void server_conn_add(struct rpc_server *s, struct sock *sock, const struct rpc_peer *peer);
+bool server_make_room(struct rpc_server *s);   /* for one more connection; false: all are busy */
 void server_conn_pong(struct server_conn *sc); /* the answer to the ping that went with the first GOAWAY */
 void server_conn_idle(struct server_conn *sc); /* its last call ended */
 

@@ -308,6 +308,20 @@ static void test_stream_back_pressure(void **state) {
     outcome_fini(&other);
 }
 
+static void test_a_long_stream_holds_up_nobody(void **state) {
+    struct rig *r = *state;
+    struct outcome o = {0}, other = {0};
+    stream(r->ch, NUMBERS, "count: 40000\nsize: 5000", NULL, 0, 0, &o); /* 200 MB */
+    WAIT(r->l, o.n_messages > 100);
+    for (int i = 0; i < 5; i++)
+        call_wait(r, NULL, "beside", 6, &other);
+    assert_int_equal(o.done, 0);
+    assert_true(o.n_messages < 30000);
+    rpc_cancel(o.request);
+    outcome_fini(&o);
+    outcome_fini(&other);
+}
+
 static void test_a_paused_stream_ends_after_its_messages(void **state) {
     struct rig *r = *state;
     struct outcome o = {.pause_after = 2};
@@ -477,6 +491,7 @@ int main(void) {
         T(test_server_free_cancels_calls),
         T(test_stream),
         T(test_stream_back_pressure),
+        T(test_a_long_stream_holds_up_nobody),
         T(test_a_paused_stream_ends_after_its_messages),
         T(test_a_stream_that_ignores_back_pressure_is_cut_off),
         T(test_stream_idle),

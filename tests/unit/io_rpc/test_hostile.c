@@ -110,21 +110,25 @@ static void test_too_many_connections(void **state) {
     struct rpc_server_conf conf = {.max_connections = 3};
     struct rig *r = rig_new(&conf, NULL);
     struct raw raw[4];
-    still_answers(r);
-    for (int i = 0; i < 2; i++) {
+    struct outcome busy = {0};
+    call(r->ch, UNARY, "never: 1", NULL, 0, 0, &busy);
+    WAIT(r->l, r->echo.never_open == 1);
+    for (int i = 0; i < 3; i++) { /* the third one takes the place of the first, which is idle longest */
         raw[i] = raw_connect(r->l, r->port);
         raw_preface(&raw[i]);
-        WAIT(r->l, raw_has(&raw[i], SETTINGS, 0, NULL, NULL));
+        int64_t until = loop_now_ms(r->l) + 2;
+        WAIT(r->l, loop_now_ms(r->l) > until); /* so that the order is clear */
     }
-    raw[2] = raw_connect(r->l, r->port);
-    WAIT(r->l, (raw_pump(&raw[2]), raw[2].closed));
-    raw_close(&raw[0]);
-    WAIT(r->l, rpc_server_stats(r->s).connections_now == 2);
-    raw[3] = raw_connect(r->l, r->port);
-    raw_preface(&raw[3]);
-    WAIT(r->l, raw_has(&raw[3], SETTINGS, 0, NULL, NULL));
-    for (int i = 1; i < 4; i++)
+    WAIT(r->l, (raw_pump(&raw[0]), raw[0].closed));
+    assert_int_equal(busy.done, 0);
+    for (int i = 1; i < 3; i++)
+        raw_headers(&raw[i], END_HEADERS, 1, (const char *const[]){GOOD(CHAT), NULL});
+    WAIT(r->l, rpc_server_stats(r->s).calls_now == 3);
+    raw[3] = raw_connect(r->l, r->port); /* all are busy: it is refused */
+    WAIT(r->l, (raw_pump(&raw[3]), raw[3].closed));
+    for (int i = 0; i < 4; i++)
         raw_close(&raw[i]);
+    rpc_cancel(busy.request);
     rig_free(r);
 }
 
