@@ -87,11 +87,17 @@ static void give_up(int channel, enum child_note_kind kind, int code, const char
 
 /* ---- signals, limits, identity ---- */
 
+/* By the kernel's own call: libc keeps two signals for itself, which posix_spawn leaves ignored. */
 static void reset_signals(void) {
-    struct sigaction dfl = {.sa_handler = SIG_DFL};
+    struct {
+        void *handler;
+        unsigned long flags;
+        void *restorer;
+        uint64_t mask;
+    } dfl = {0};
     sigset_t none;
-    for (int signo = 1; signo <= SIGRTMAX; signo++)
-        (void)sigaction(signo, &dfl, NULL);
+    for (int signo = 1; signo <= 64; signo++)
+        (void)syscall(SYS_rt_sigaction, signo, &dfl, NULL, sizeof(dfl.mask));
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
@@ -209,6 +215,17 @@ static char **words(const char *const *list, uint32_t n) {
     return out;
 }
 
+/* What a person needs to know of a failed exec: a script that is there, but whose interpreter is not. */
+static void explain_exec(const char *path, int why, char *out, size_t n) {
+    char line[256] = "";
+    ssize_t got = why == ENOENT ? file_read(path, line, sizeof(line)) : 0;
+    line[strcspn(line, "\n")] = 0;
+    if (got > 2 && str_starts(line, "#!"))
+        snprintf(out, n, "execve(): bad interpreter(%s): %s", line + 2 + strspn(line + 2, " \t"), strerror(why));
+    else
+        snprintf(out, n, "execve(): %s: %s", path, strerror(why));
+}
+
 static void exec_script(const struct step_plan *plan, int channel) __attribute__((noreturn));
 
 static void exec_script(const struct step_plan *plan, int channel) {
@@ -218,8 +235,10 @@ static void exec_script(const struct step_plan *plan, int channel) {
     (void)syscall(SYS_close_range, kept + 1, ~0u, 0);
     execve(argv[0], argv, envp);
     int why = errno;
-    stderr_line(2, "execve(): %s: %s", argv[0], strerror(why));
-    give_up(kept, CHILD_NO_EXEC, why & 0x7f, "execve: %s: %s", argv[0], strerror(why));
+    char text[400];
+    explain_exec(argv[0], why, text, sizeof(text));
+    stderr_line(2, "%s", text);
+    give_up(kept, CHILD_NO_EXEC, why & 0x7f, "%s", text);
 }
 
 void child_run(const struct step_plan *plan, int channel) {

@@ -100,7 +100,7 @@ def test_usage_is_recorded(root):
 def test_interpreter_that_is_not_there(root):
     run = w.Run(root, "#!/no/such/shell\n")
     assert finish(run)["wait_status"] == 2 << 8
-    assert "error: execve(): " in run.output and "No such file or directory" in run.output
+    assert "] error: execve(): bad interpreter(/no/such/shell): No such file or directory\n" in run.output
 
 
 def test_script_that_is_none(root):
