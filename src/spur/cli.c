@@ -50,7 +50,7 @@ const char *cli_env(const char *name) {
 bool cli_options(struct cli *c, const struct opt_table *t, void *ctx, struct opt_run *r, bool takes_words,
                  int *exit_code) {
     opt_init(r, t, c->prog, ctx);
-    bool ok = opt_scan(r, c->argc - 1, c->argv + 1);
+    bool ok = opt_scan(r, c->argc - 1, (const char *const *)c->argv + 1);
     size_t n = r->items.n;
     if (ok) {
         opt_scan_env(r, cli_env);

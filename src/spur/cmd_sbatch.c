@@ -81,7 +81,7 @@ static void look_ahead(struct sbatch *s, const struct opt_run *r) {
 static bool read_options(struct sbatch *s, struct opt_run *r, struct buf *script, int *exit_code) {
     struct cli *c = s->c;
     struct err e = {0};
-    if (!opt_scan(r, c->argc - 1, c->argv + 1)) {
+    if (!opt_scan(r, c->argc - 1, (const char *const *)c->argv + 1)) {
         *exit_code = cli_stop(r);
         return false;
     }
@@ -145,7 +145,7 @@ static int submit(struct sbatch *s, const struct buf *script) {
     if (sbatch_facts(s, &e))
         return refuse(s->c, e.text);
     extern char **environ;
-    sbatch_env(s, environ, &env);
+    sbatch_env(s, (const char *const *)environ, &env);
     spur_token(token);
     struct submit_request request = {
         .token = token, .n_token = sizeof(token), .spec = &s->spec, .script = script->p,

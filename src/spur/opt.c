@@ -174,8 +174,8 @@ static bool scan(struct opt_run *r, struct reader *rd) {
     return true;
 }
 
-bool opt_scan(struct opt_run *r, int n, char *const *word) {
-    struct reader rd = {.n = (uint32_t)n, .word = (const char *const *)word};
+bool opt_scan(struct opt_run *r, int n, const char *const *word) {
+    struct reader rd = {.n = (uint32_t)n, .word = word};
     return scan(r, &rd);
 }
 

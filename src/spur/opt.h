@@ -80,7 +80,7 @@ void opt_init(struct opt_run *r, const struct opt_table *t, const char *prog, vo
 void opt_fini(struct opt_run *r);
 
 /* Words of a command line (without the program's name). Adds to items and words. false: stop, see exit_code. */
-bool opt_scan(struct opt_run *r, int n, char *const *word);
+bool opt_scan(struct opt_run *r, int n, const char *const *word);
 /* Words of #SBATCH lines, with the line of each. A word that is no option is an error there. */
 bool opt_scan_script(struct opt_run *r, uint32_t n, const char *const *word, const uint32_t *line);
 /* The variables of the environment. `get` is getenv; tests give their own. */

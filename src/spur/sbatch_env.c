@@ -52,7 +52,7 @@ bool sbatch_env_is_outer(const char *name, size_t n, bool in_job) {
     return false;
 }
 
-static const char *find(char *const *environ_, const char *name, size_t n) {
+static const char *find(const char *const *environ_, const char *name, size_t n) {
     for (; *environ_; environ_++)
         if (strncmp(*environ_, name, n) == 0 && (*environ_)[n] == '=')
             return *environ_;
@@ -64,7 +64,7 @@ static void add(struct buf *out, const char *text) {
 }
 
 /* Everything that is the user's, but for the names of the list (they come later, with other values). */
-static void add_all(char *const *environ_, const char *const *item, uint32_t n_items, struct buf *out) {
+static void add_all(const char *const *environ_, const char *const *item, uint32_t n_items, struct buf *out) {
     bool in_job = find(environ_, "SLURM_JOB_ID", 12) || find(environ_, "SPUR_JOB_ID", 11);
     for (; *environ_; environ_++) {
         const char *equals = strchr(*environ_, '=');
@@ -112,7 +112,7 @@ static bool is_repeated(const char *const *item, uint32_t n, uint32_t i) {
     return false;
 }
 
-void sbatch_env(struct sbatch *s, char *const *environ_, struct buf *out) {
+void sbatch_env(struct sbatch *s, const char *const *environ_, struct buf *out) {
     const char *export = s->export ? s->export : "ALL";
     if (strcasecmp(export, "ALL") == 0) {
         add_all(environ_, NULL, 0, out);
