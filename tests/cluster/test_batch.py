@@ -182,7 +182,7 @@ def test_no_message_of_a_directive_is_lost_on_wrap_with_file(shared):
 def test_output_patterns(shared):
     user = subprocess.run(["id", "-un"], capture_output=True, text=True).stdout.strip()
     job, _ = ended(shared, "-w", "n1", "-J", "nm", "-o", "o-%x-%j-%J-%u-%N-%n-%t-%s-%%-%5j.out", "--wrap", "echo there")
-    name = f"o-nm-{job}-{job}-{user}-n1-0-0-batch-%-{job:05d}.out"
+    name = f"o-nm-{job}-{job}.batch-{user}-n1-0-0-batch-%-{job:05d}.out"
     assert (shared.work / name).exists(), sorted(p.name for p in shared.work.glob("o-nm*"))
     assert (shared.work / name).read_text() == "there\n"
 
@@ -369,9 +369,9 @@ def test_the_job_runs_as_its_user(shared):
 
 @pytest.mark.parametrize("uid", [None, pytest.param(NOBODY, marks=pytest.mark.root)])
 def test_no_descriptor_is_left_over(shared, uid):
-    job = shared.batch("for f in /proc/$$/fd/*; do echo ${f##*/} $(readlink $f); done", uid=uid)
+    job = shared.batch("ls -l /proc/$$/fd\ntrue", uid=uid)
     shared.wait_state(job, "COMPLETED")
-    kept = {line.split()[0]: line.split()[1:] for line in shared.output(job).splitlines() if len(line.split()) > 1}
+    kept = {line.split()[-3]: line.split()[-1] for line in shared.output(job).splitlines() if " -> " in line}
     kept.pop("255", None)  # bash's own handle of the script
     assert set(kept) == {"0", "1", "2"}, kept
 
@@ -695,8 +695,9 @@ def test_sacct(shared):
 
 def test_sdiag(shared):
     text = shared.run("sdiag").stdout
-    for word in ("sdiag output at", "Data since", "gap", "fsync", "queue"):
-        assert word.lower() in text.lower()
+    for word in ("sdiag output at", "Data since", "State loop longest gap", "Journal loop longest gap", "Append (with sync) longest",
+                 "Longest pass", "Proposals waiting", "Jobs pending"):
+        assert word in text
 
 
 @pytest.mark.parametrize("name", ["sbatch", "squeue", "sinfo", "scancel", "scontrol", "sacct", "sdiag"])

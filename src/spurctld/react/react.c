@@ -4,9 +4,8 @@
  * clean. At most one a job; an ending replaces a launch. Every step looks the job up again: what it finds decides, and
  * an effort whose run is not in that state any more just goes.
  *
- *     EV_JOB_STARTED ─► load blobs ─► Launch to every node ─┬─ all said yes ─► propose RUNNING
- *                                       │ again until       └─ one said no ──► propose UNDO
- *                                       ▼ launch_timeout
+ *     EV_JOB_STARTED ─► load blobs ─► Launch to every node but the first ─► to the first ─┬─ all said yes ─► propose RUNNING
+ *                                       │ again until launch_timeout     runs the script  └─ one said no ──► propose UNDO
  *     EV_JOB_ENDING ──► Terminate to every node that is not done, again until its report came
  */
 #include "spurctld/react/react.h"
@@ -150,6 +149,13 @@ static bool is_transport(int code) {
     return code == E_UNREACHABLE || code == E_DEADLINE || code == E_BUSY || code == E_CANCELLED || code == E_STOPPING;
 }
 
+static bool is_confirmed_from(const struct effort *ef, uint32_t first) {
+    for (uint32_t i = first; i < ef->n_nodes; i++)
+        if (!ef->confirmed[i])
+            return false;
+    return true;
+}
+
 static void on_launched(void *arg, int code, const struct err *why, const void *reply, size_t n) {
     struct node_call *call = arg;
     struct effort *ef = call->ef;
@@ -159,9 +165,12 @@ static void on_launched(void *arg, int code, const struct err *why, const void *
         return;
     if (!code) {
         ef->confirmed[index] = true;
-        for (uint32_t i = 0; i < ef->n_nodes; i++)
-            if (!ef->confirmed[i])
-                return;
+        if (!is_confirmed_from(ef, 1))
+            return;
+        if (!ef->confirmed[0]) {
+            try_round(ef);
+            return;
+        }
         struct cmd_running cmd = {ef->job_id, ef->start_no};
         room_propose_quietly(ef->re->room, CMD_RUNNING, &cmd);
         effort_drop(ef);
@@ -226,9 +235,12 @@ static void launch_round(struct effort *ef, const struct job *j) {
     }
     if (!ef->has_blobs)
         return; /* on_script and on_env come back here */
-    for (uint32_t i = 0; i < j->n_nodes; i++)
+    for (uint32_t i = 1; i < j->n_nodes; i++)
         if (!ef->confirmed[i])
             launch_on(ef, j, i);
+    /* The first one runs the script: last, so that nothing has run of a start that must be undone. */
+    if (is_confirmed_from(ef, 1) && !ef->confirmed[0])
+        launch_on(ef, j, 0);
 }
 
 static void blob_back(struct effort *ef, struct buf *into, int code, const struct err *why, const void *p, size_t n) {
