@@ -292,6 +292,8 @@ static int begin(struct agent *a, struct err *e) {
 static void end(struct agent *a) {
     if (a->report)
         report_stop(a->report);
+    if (a->table)
+        table_stop(a->table);
     api_free(a->api);
     if (a->steps)
         steps_local_stop(a->steps);

@@ -211,12 +211,12 @@ static void on_retry(void *arg) {
 static void on_reported(void *arg, int code, const struct err *why, const void *reply, size_t n) {
     struct sent *s = arg;
     struct report *r = s->r;
-    struct table_ended *en = table_find_ended(r->table, s->key);
     uint64_t key = s->key;
     (void)reply, (void)n;
     free(s);
     r->in_flight--;
-    if (r->stopped || !en)
+    struct table_ended *en = r->stopped ? NULL : table_find_ended(r->table, key); /* stopped: the table may be gone */
+    if (!en)
         return;
     en->in_flight = false;
     if (is_final(code)) {

@@ -36,6 +36,13 @@ struct one {
     bool is_over;              /* the end was told */
 };
 
+/* What is in the pool, or on its way back. When the loop is stopped nothing comes back: then it is freed from here. */
+struct task {
+    struct steps_local *s;
+    struct task *next, **at;
+    void (*free)(struct task *t);
+};
+
 struct steps_local {
     struct loop *loop;
     struct pool *pool;
@@ -44,8 +51,26 @@ struct steps_local {
     struct steps steps;
     struct program *program;
     struct map64 runs; /* struct one */
+    struct task *tasks;
     bool stopped;
 };
+
+static void task_run(struct steps_local *s, struct task *t, void (*fn)(void *arg), void (*done)(void *arg)) {
+    t->s = s;
+    t->next = s->tasks;
+    t->at = &s->tasks;
+    if (t->next)
+        t->next->at = &t->next;
+    s->tasks = t;
+    pool_run(s->pool, s->loop, fn, done, t);
+}
+
+static void task_free(struct task *t) {
+    *t->at = t->next;
+    if (t->next)
+        t->next->at = t->at;
+    t->free(t);
+}
 
 static void settle(struct one *o);
 
@@ -122,7 +147,7 @@ static void attach(struct one *o) {
 /* ---- what became of a run whose daemon can't be reached ---- */
 
 struct settling {
-    struct steps_local *s;
+    struct task task;
     uint64_t key;
     struct arena arena;
     bool has_result, lives;
@@ -140,13 +165,14 @@ static bool find_result(struct steps_local *s, uint64_t key, struct arena *a, st
 /* Reads the result; makes one by a sweep where no daemon lives. */
 static void settle_work(void *arg) {
     struct settling *t = arg;
+    struct steps_local *s = t->task.s;
     struct err e;
-    autofree char *dir = rundir_path(t->s->conf.state_dir, t->key);
-    t->has_result = find_result(t->s, t->key, &t->arena, &t->result);
+    autofree char *dir = rundir_path(s->conf.state_dir, t->key);
+    t->has_result = find_result(s, t->key, &t->arena, &t->result);
     if (t->has_result)
         return;
-    int code = rundir_is_held(t->s->conf.state_dir, t->key) ? E_BUSY : program_sweep(t->s->program, dir, &e);
-    t->has_result = find_result(t->s, t->key, &t->arena, &t->result);
+    int code = rundir_is_held(s->conf.state_dir, t->key) ? E_BUSY : program_sweep(s->program, dir, &e);
+    t->has_result = find_result(s, t->key, &t->arena, &t->result);
     t->lives = !t->has_result && code == E_BUSY;
     if (!t->has_result && code && code != E_BUSY)
         log_error("run %u.%u: %s", run_job(t->key), run_start_no(t->key), e.text);
@@ -161,14 +187,20 @@ static void on_again(void *arg) {
 
 static void settle_done(void *arg) {
     struct settling *t = arg;
-    struct one *o = map64_get(&t->s->runs, t->key);
-    if (o && !t->s->stopped) {
+    struct steps_local *s = t->task.s;
+    struct one *o = map64_get(&s->runs, t->key);
+    if (o && !s->stopped) {
         o->in_pool = false;
         if (t->has_result)
             tell_end(o, &t->result);
         else
-            o->timer = loop_timer_start(t->s->loop, t->lives ? AGAIN_MS : BROKEN_MS, on_again, o);
+            o->timer = loop_timer_start(s->loop, t->lives ? AGAIN_MS : BROKEN_MS, on_again, o);
     }
+    task_free(&t->task);
+}
+
+static void settling_free(struct task *task) {
+    struct settling *t = (struct settling *)task;
     arena_fini(&t->arena);
     free(t);
 }
@@ -177,16 +209,16 @@ static void settle(struct one *o) {
     if (o->in_pool || o->is_over || o->owner->stopped)
         return;
     struct settling *t = xnew(struct settling);
-    t->s = o->owner;
+    t->task.free = settling_free;
     t->key = o->key;
     o->in_pool = true;
-    pool_run(t->s->pool, t->s->loop, settle_work, settle_done, t);
+    task_run(o->owner, &t->task, settle_work, settle_done);
 }
 
 /* ---- start ---- */
 
 struct starting {
-    struct steps_local *s;
+    struct task task;
     uint64_t key;
     struct buf request;
     steps_started_fn fn;
@@ -197,14 +229,14 @@ struct starting {
 };
 
 static int plan_and_write(struct starting *t, const struct launch_request *q, const char *dir, struct arena *a) {
-    struct launch_facts facts = t->s->conf.facts;
+    struct launch_facts facts = t->task.s->conf.facts;
     struct step_plan plan;
     struct user_facts user;
     int code = user_find(q->spec ? q->spec->uid : 0, q->spec ? q->spec->gid : 0, a, &user, &t->why);
     if (code)
         return code;
     facts.run_dir = dir;
-    facts.cgroup = arena_printf(a, "%s-%u.%u", t->s->conf.cgroup_prefix, q->job_id, q->start_no);
+    facts.cgroup = arena_printf(a, "%s-%u.%u", t->task.s->conf.cgroup_prefix, q->job_id, q->start_no);
     facts.home = user.home;
     facts.shell = user.shell;
     facts.groups = user.groups;
@@ -212,7 +244,7 @@ static int plan_and_write(struct starting *t, const struct launch_request *q, co
     code = launch_plan(q, &facts, a, &plan, &t->why);
     t->kill_wait_ms = code ? 0 : plan.kill_wait_ms;
     return code ? code
-                : rundir_create(t->s->conf.state_dir, t->key, &plan, q->script, q->n_script, &t->why);
+                : rundir_create(t->task.s->conf.state_dir, t->key, &plan, q->script, q->n_script, &t->why);
 }
 
 /* The daemon did not say that it is ready. Either it can be kept from ever starting (the sweep writes a result, and
@@ -221,12 +253,12 @@ static void undo_or_accept(struct starting *t, const char *dir) {
     struct err e;
     auto_arena a = {0};
     struct step_history h;
-    int code = program_sweep(t->s->program, dir, &e);
+    int code = program_sweep(t->task.s->program, dir, &e);
     if (code == 0) {
-        rundir_remove(t->s->conf.state_dir, t->key);
+        rundir_remove(t->task.s->conf.state_dir, t->key);
         return;
     }
-    if (!rundir_read_log(t->s->conf.state_dir, t->key, &a, &h, NULL) && h.has_daemon) {
+    if (!rundir_read_log(t->task.s->conf.state_dir, t->key, &a, &h, NULL) && h.has_daemon) {
         t->code = 0;
         t->pid = h.daemon.pid;
     }
@@ -236,25 +268,30 @@ static void start_work(void *arg) {
     struct starting *t = arg;
     auto_arena a = {0};
     struct launch_request q;
-    autofree char *dir = rundir_path(t->s->conf.state_dir, t->key);
+    autofree char *dir = rundir_path(t->task.s->conf.state_dir, t->key);
     t->code = rec_decode(launch_request_rec(), t->request.p, t->request.n, &a, &q, &t->why);
     if (!t->code)
         t->code = plan_and_write(t, &q, dir, &a);
     if (t->code)
         return;
-    t->code = program_run(t->s->program, dir, &t->pid, &t->why);
+    t->code = program_run(t->task.s->program, dir, &t->pid, &t->why);
     if (t->code)
         undo_or_accept(t, dir);
 }
 
 static void start_done(void *arg) {
     struct starting *t = arg;
-    struct steps_local *s = t->s;
+    struct steps_local *s = t->task.s;
     if (!s->stopped) {
         if (!t->code)
             attach(one_new(s, t->key));
         t->fn(t->arg, t->code, &t->why, t->pid, t->kill_wait_ms);
     }
+    task_free(&t->task);
+}
+
+static void starting_free(struct task *task) {
+    struct starting *t = (struct starting *)task;
     buf_fini(&t->request);
     free(t);
 }
@@ -262,8 +299,8 @@ static void start_done(void *arg) {
 static void local_start(void *impl, uint64_t key, struct buf request, steps_started_fn fn, void *arg) {
     struct steps_local *s = impl;
     struct starting *t = xnew(struct starting);
-    *t = (struct starting){.s = s, .key = key, .request = request, .fn = fn, .arg = arg};
-    pool_run(s->pool, s->loop, start_work, start_done, t);
+    *t = (struct starting){.task.free = starting_free, .key = key, .request = request, .fn = fn, .arg = arg};
+    task_run(s, &t->task, start_work, start_done);
 }
 
 /* ---- the rest of struct steps ---- */
@@ -303,12 +340,13 @@ struct forgetting {
 static void forget_work(void *arg) {
     struct forgetting *f = arg;
     (f->purge ? rundir_purge : rundir_forget)(f->s->conf.state_dir, f->key);
+    free(f);
 }
 
 static void forget_later(struct steps_local *s, uint64_t key, bool purge) {
     struct forgetting *f = xnew(struct forgetting);
     *f = (struct forgetting){s, key, purge};
-    pool_run(s->pool, s->loop, forget_work, free, f);
+    pool_run(s->pool, s->loop, forget_work, NULL, f);
 }
 
 static void local_forget(void *impl, uint64_t key) {
@@ -394,6 +432,8 @@ void steps_local_stop(struct steps_local *s) {
 }
 
 void steps_local_free(struct steps_local *s) {
+    while (s->tasks)
+        task_free(s->tasks);
     program_free(s->program);
     free(s);
 }

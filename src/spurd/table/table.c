@@ -21,6 +21,7 @@ struct waiter {
 };
 
 struct entry {
+    struct table *table;
     uint64_t key;
     uint32_t uid, pid, kill_wait_ms;
     uint32_t state; /* enum run_state */
@@ -66,6 +67,21 @@ struct table *table_new(struct host *h, const struct table_conf *conf) {
     return t;
 }
 
+static void answer_waiters(struct entry *en, int code, const struct err *why) {
+    for (size_t i = 0; i < en->waiters.n; i++)
+        en->waiters.p[i].fn(en->waiters.p[i].arg, code, why, en->pid);
+    vec_fini(&en->waiters);
+}
+
+void table_stop(struct table *t) {
+    size_t cursor = 0;
+    void *en;
+    struct err e;
+    err_set(&e, E_STOPPING, NULL);
+    while (map64_next(&t->entries, &cursor, NULL, &en))
+        answer_waiters(en, E_STOPPING, &e);
+}
+
 static void entry_free(struct entry *en) {
     vec_fini(&en->waiters);
     free(en->term);
@@ -89,6 +105,7 @@ void table_free(struct table *t) {
 
 static struct entry *entry_new(struct table *t, uint64_t key, uint32_t uid, uint32_t state) {
     struct entry *en = xnew(struct entry);
+    en->table = t;
     en->key = key;
     en->uid = uid;
     en->state = state;
@@ -196,23 +213,10 @@ void table_adopt(struct table *t, struct steps *steps) {
 
 /* ---- launch ---- */
 
-static void answer_waiters(struct entry *en, int code, const struct err *why) {
-    for (size_t i = 0; i < en->waiters.n; i++)
-        en->waiters.p[i].fn(en->waiters.p[i].arg, code, why, en->pid);
-    vec_fini(&en->waiters);
-}
-
-struct start {
-    struct table *t;
-    uint64_t key;
-};
-
 static void on_started(void *arg, int code, const struct err *why, uint32_t pid, uint32_t kill_wait_ms) {
-    struct start *s = arg;
-    struct table *t = s->t;
-    struct entry *en = map64_get(&t->entries, s->key);
-    free(s);
-    must(en && en->state == RUN_STARTING);
+    struct entry *en = arg; /* one that starts stays in the table until this */
+    struct table *t = en->table;
+    must(en->state == RUN_STARTING);
     if (code) {
         log_warn("job %u start %u: not started: %s", run_job(en->key), run_start_no(en->key), why->text);
         map64_del(&t->entries, en->key);
@@ -251,12 +255,10 @@ void table_launch(struct table *t, const struct launch_request *q, const void *b
     vec_push(&en->waiters, (struct waiter){fn, arg});
     if (!is_new)
         return;
-    struct start *s = xnew(struct start);
-    *s = (struct start){t, key};
     struct buf request = {0};
     buf_add(&request, bytes, n);
     log_info("job %u start %u: launch for user id %u", q->job_id, q->start_no, q->spec->uid);
-    t->steps->start(t->steps->impl, key, request, on_started, s);
+    t->steps->start(t->steps->impl, key, request, on_started, en);
     changed(t);
 }
 

@@ -24,6 +24,7 @@ struct table_conf {
 };
 
 struct table *table_new(struct host *h, const struct table_conf *conf);
+void table_stop(struct table *t); /* answers launches that wait with E_STOPPING; runs are left alone */
 void table_free(struct table *t);
 /* The runs behind it; before anything else. table_events is what `steps` was made with. */
 struct steps_events table_events(struct table *t);

@@ -27,6 +27,7 @@ struct controller {
     char root[256], address[64];
     uint16_t port;
     pid_t agent;
+    int agent_status; /* as waitpid gave it last */
     struct arena arena; /* what was received lives here */
     char *program;
 
@@ -75,6 +76,7 @@ struct launch {
 };
 void launch_fill(struct controller *c, struct launch *l, uint32_t job_id, const char *script);
 int launch_send(struct controller *c, struct launch *l, enum forgery forgery, uint32_t *out_pid, struct err *e);
+void launch_send_unanswered(struct controller *c, struct launch *l); /* whatever comes of it */
 /* NULL: not reported yet. */
 const struct run_report *report_of(struct controller *c, uint32_t job_id);
 const struct run_report *wait_report(struct controller *c, uint32_t job_id);

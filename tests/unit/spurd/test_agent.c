@@ -439,6 +439,54 @@ static void unstarted_run_never_starts(void **state) {
     assert_int_equal(access(run_dir(c, 48), F_OK), -1);
 }
 
+static bool never(void *arg) {
+    return false;
+}
+
+static unsigned count_lines(struct controller *c, uint32_t job_id) {
+    unsigned n = 0;
+    for (const char *at = output_of(c, job_id); (at = strchr(at, '\n')); at++)
+        n++;
+    return n;
+}
+
+/* The agent dies at any moment of a launch; the controller, which had no answer, sends it again. */
+static void killed_at_any_moment_no_run_is_lost_or_doubled(void **state) {
+    struct controller *c = *state;
+    enum { ROUNDS = 12, EACH = 5 };
+    struct launch l[EACH];
+    unsigned ran = 0;
+    uint32_t id = 1000;
+    srand((unsigned)getpid());
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        c->n_reports = 0;
+        for (unsigned i = 0; i < EACH; i++) {
+            launch_fill(c, &l[i], id + i, "#!/bin/sh\necho ran\n");
+            l[i].spec.open_mode = OPEN_APPEND;
+            launch_send_unanswered(c, &l[i]);
+        }
+        loop_run_until(c->loop, never, NULL, (uint64_t)(rand() % 30));
+        agent_kill(c, rand() % 2 ? SIGKILL : SIGTERM);
+        unsigned n = c->n_registered;
+        agent_start(c, NULL);
+        agent_wait_registered(c, n + 1);
+        for (unsigned i = 0; i < EACH; i++)
+            launch_send_unanswered(c, &l[i]);
+        for (unsigned i = 0; i < EACH; i++) {
+            const struct run_report *r = wait_report(c, id + i);
+            assert_int_equal(r->wait_status, 0);
+            assert_int_equal(count_lines(c, id + i), r->never_started ? 0 : 1);
+            ran += !r->never_started;
+        }
+        for (unsigned i = 0; i < c->n_reports; i++) { /* a report may be repeated, but says the same */
+            const struct run_report *first = report_of(c, c->reports[i].job_id);
+            assert_int_equal(c->reports[i].never_started, first->never_started);
+        }
+        id += EACH;
+    }
+    assert_true(ran > 0);
+}
+
 static void what_the_controller_ends_is_ended(void **state) {
     struct controller *c = *state;
     struct launch l;
@@ -481,6 +529,7 @@ int main(int argc, char **argv) {
         TEST(reboot_is_a_node_failure),
         TEST(unstarted_run_never_starts),
         TEST(what_the_controller_ends_is_ended),
+        TEST(killed_at_any_moment_no_run_is_lost_or_doubled),
     };
     struct err e;
     if (argc < 2 || cred_init(&e))
