@@ -27,6 +27,7 @@
 #define DEFAULT_SNAPSHOT_RATE (64ull << 20)
 #define POOL_THREADS 4
 #define DRAIN_MS 300
+#define PREPARE_AGAIN_MS 1000u
 
 /* ---- the configuration ---- */
 
@@ -63,20 +64,6 @@ static void stop_member(struct ctl *c, const char *what, const struct err *e) {
     loop_stop(c->loop);
 }
 
-static void tell_rooms(struct ctl *c, uint64_t index) {
-    struct room *r = &c->room;
-    for (size_t i = 0; i < c->applied.events.n; i++) {
-        struct event ev = c->applied.events.p[i];
-        acct_on_event(r->acct, index, &ev);
-        query_on_event(r->query, &ev);
-        if (!r->is_leader)
-            continue;
-        lead_on_event(r->lead, &ev);
-        react_on_event(r->react, &ev);
-        plan_on_event(r->plan, &ev);
-    }
-}
-
 static void on_entry(void *ctx, uint64_t index, uint64_t term, const void *p, size_t n, void *tag) {
     struct ctl *c = ctx;
     struct err e = {0};
@@ -94,7 +81,7 @@ static void on_entry(void *ctx, uint64_t index, uint64_t term, const void *p, si
         log_warn("fault point ctl.before_reply");
     if (tag)
         host_loop_proposed(tag, r->code, r->code ? &r->why : NULL, index, r->answer.p, r->answer.n);
-    tell_rooms(c, index);
+    room_tell(&c->room, index, r);
 }
 
 static void on_refused(void *ctx, void *tag, int code, const struct err *why) {
@@ -167,52 +154,64 @@ static void serve(struct ctl *c) {
         log_error("%s", e.text);
 }
 
-static void begin_leading(struct ctl *c) {
-    struct room *r = &c->room;
-    struct view v;
-    state_peek(r->state, &v);
-    ctl_take_launch_key(c, v.cluster);
-    lead_begin(r->lead);
-    react_begin(r->react);
-    plan_begin(r->plan);
-    serve(c);
+static void prepare(struct ctl *c);
+
+static void on_again(void *arg) {
+    struct ctl *c = arg;
+    c->again = NULL;
+    prepare(c);
+}
+
+/* A full disk, most often: whoever leads goes on trying. False: it went well, and we still lead. */
+static bool failed(struct ctl *c, int code, const struct err *why, const char *what) {
+    struct host *h = c->room.host;
+    if (!c->is_elected || c->room.is_leader || code == E_STOPPING || code == E_NOT_LEADER)
+        return true;
+    if (!code)
+        return false;
+    log_error("%s: %s", what, why ? why->text : err_sentence(code));
+    h->timer_stop(h->impl, c->again);
+    c->again = h->timer_start(h->impl, PREPARE_AGAIN_MS, on_again, c);
+    return true;
 }
 
 static void on_config_offered(void *arg, int code, const struct err *why, uint64_t index, const void *answer,
                               size_t n) {
     struct ctl *c = arg;
-    if (code) {
-        if (code != E_STOPPING && code != E_NOT_LEADER)
-            log_error("the configuration was not taken: %s", why ? why->text : err_sentence(code));
+    struct view v;
+    if (failed(c, code, why, "the configuration was not taken, will be offered again"))
         return;
-    }
-    begin_leading(c);
+    state_peek(c->room.state, &v);
+    ctl_take_launch_key(c, v.cluster);
+    room_lead(&c->room);
+    serve(c);
 }
 
 static void on_cluster_init(void *arg, int code, const struct err *why, uint64_t index, const void *answer, size_t n) {
     struct ctl *c = arg;
-    if (code && code != E_EXISTS) {
-        log_error("the cluster's keys were not made: %s", why ? why->text : err_sentence(code));
-        return;
-    }
-    lead_offer_config(c->room.lead, false, on_config_offered, c);
+    if (!failed(c, code == E_EXISTS ? 0 : code, why, "the cluster's keys were not made, will be tried again"))
+        lead_offer_config(c->room.lead, false, on_config_offered, c);
+}
+
+/* Leads, and the state is current; before anything is served the cluster needs its keys and a configuration. */
+static void prepare(struct ctl *c) {
+    ctl_propose_init(c, on_cluster_init);
 }
 
 static void on_leader(void *ctx, bool is_leader, uint64_t term) {
     struct ctl *c = ctx;
-    struct room *r = &c->room;
-    if (is_leader == r->is_leader)
+    if (is_leader == c->is_elected)
         return;
-    r->is_leader = is_leader;
+    c->is_elected = is_leader;
     log_info(is_leader ? "leading in term %llu" : "no longer leading (term %llu)", (unsigned long long)term);
     if (is_leader) {
-        ctl_propose_init(c, on_cluster_init);
+        prepare(c);
         return;
     }
+    c->room.host->timer_stop(c->room.host->impl, c->again);
+    c->again = NULL;
     api_set_serving(c->api, false);
-    plan_end(r->plan);
-    react_end(r->react);
-    lead_end(r->lead);
+    room_follow(&c->room);
 }
 
 /* ---- life ---- */
@@ -378,13 +377,11 @@ void ctl_free(struct ctl *c) {
         query_free(r->query);
     r->query = NULL;
     api_free(c->api);
-    if (r->is_leader && r->lead) {
-        plan_end(r->plan);
-        react_end(r->react);
-        lead_end(r->lead);
-    }
-    if (c->host)
+    if (c->host) {
+        r->host->timer_stop(r->host->impl, c->again);
+        room_follow(r);
         host_loop_set_journal(c->host, NULL);
+    }
     if (c->journal)
         journal_close(c->journal);
     if (c->pool)

@@ -37,6 +37,8 @@ struct ctl {
     char *listen_text;
     time_t started_unix;
     bool is_ready, is_stopping;
+    bool is_elected;          /* by the journal; room.is_leader when it can serve as well */
+    struct host_timer *again; /* of the steps from the one to the other */
     int exit_code;
 
     uint64_t applies, apply_total_us, apply_max_us;

@@ -3,6 +3,11 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "spurctld/acct/acct.h"
+#include "spurctld/lead/lead.h"
+#include "spurctld/plan/plan.h"
+#include "spurctld/query/query.h"
+#include "spurctld/react/react.h"
 
 void room_propose(struct room *r, enum command c, const void *record, uint32_t uid, const uint8_t *token,
                   host_proposed_fn fn, void *arg) {
@@ -27,4 +32,34 @@ const struct rconf *room_rconf(const struct room *r) {
     struct view v;
     state_peek(r->state, &v);
     return v.cluster->conf ? v.cluster->conf : &none;
+}
+
+void room_lead(struct room *r) {
+    must(!r->is_leader);
+    r->is_leader = true;
+    lead_begin(r->lead);
+    react_begin(r->react);
+    plan_begin(r->plan);
+}
+
+void room_follow(struct room *r) {
+    if (!r->is_leader)
+        return;
+    r->is_leader = false;
+    plan_end(r->plan);
+    react_end(r->react);
+    lead_end(r->lead);
+}
+
+void room_tell(struct room *r, uint64_t index, const struct applied *what) {
+    for (size_t i = 0; i < what->events.n; i++) {
+        const struct event *ev = &what->events.p[i];
+        acct_on_event(r->acct, index, ev);
+        query_on_event(r->query, ev);
+        if (!r->is_leader)
+            continue;
+        lead_on_event(r->lead, ev);
+        react_on_event(r->react, ev);
+        plan_on_event(r->plan, ev);
+    }
 }

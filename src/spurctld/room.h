@@ -29,7 +29,7 @@ struct room {
     struct state *state;
     const struct conf *conf; /* this member's file: local part, and the replicated part that it offers */
     uint32_t member_id;
-    bool is_leader;          /* and current: set by ctl before lead_begin, cleared before lead_end */
+    bool is_leader;          /* and ready: the state is current, keys and configuration are there. See room_lead */
     struct cred_key launch_key; /* of the cluster; valid while is_leader */
     struct secret jwt;          /* empty: none */
 
@@ -45,6 +45,12 @@ void room_propose(struct room *r, enum command c, const void *record, uint32_t u
                   host_proposed_fn fn, void *arg);
 /* For proposals whose outcome shows itself in the events. */
 void room_propose_quietly(struct room *r, enum command c, const void *record);
+
+/* All rooms: from here to room_follow this member serves writes and makes things happen. */
+void room_lead(struct room *r);
+void room_follow(struct room *r); /* takes one that does not lead */
+/* What an entry has changed, to all who act on it. */
+void room_tell(struct room *r, uint64_t index, const struct applied *what);
 
 static inline int64_t room_now_unix(const struct room *r) {
     return r->host->unix_ms(r->host->impl) / 1000;
