@@ -373,10 +373,11 @@ int ctl_run(struct ctl *c) {
 
 void ctl_free(struct ctl *c) {
     struct room *r = &c->room;
+    /* Whoever waits for an answer gets one, so the api goes after all who give them. */
     if (r->query)
         query_free(r->query);
     r->query = NULL;
-    api_free(c->api);
+    c->is_elected = false;
     if (c->host) {
         r->host->timer_stop(r->host->impl, c->again);
         room_follow(r);
@@ -384,8 +385,10 @@ void ctl_free(struct ctl *c) {
     }
     if (c->journal)
         journal_close(c->journal);
+    c->journal = NULL;
     if (c->pool)
         ctl_finish_work(c); /* what workers still have comes back before its owners go */
+    api_free(c->api);
     acct_close(r->acct);
     snapshots_close(c->snapshots);
     plan_free(r->plan);

@@ -22,11 +22,16 @@ static const char *role_name(enum journal_role role) {
     }
 }
 
+/* All zero at the very end, when it is closed and the last requests are being refused. */
+static struct journal_stats stats_of(const struct ctl *c) {
+    return c->journal ? journal_stats(c->journal) : (struct journal_stats){0};
+}
+
 void ctl_ping(void *ctx, struct ping_reply *out, struct arena *a) {
     struct ctl *c = ctx;
     char host[256] = "";
     gethostname(host, sizeof(host) - 1);
-    struct journal_stats js = journal_stats(c->journal);
+    struct journal_stats js = stats_of(c);
     const struct rconf *conf = room_rconf(&c->room);
     *out = (struct ping_reply){
         .hostname = arena_strdup(a, host),
@@ -50,7 +55,7 @@ static void add(counters_list *l, const char *group, const char *name, uint64_t 
 
 static void add_loops(struct ctl *c, counters_list *l) {
     struct loop_stats ls = loop_stats(c->loop);
-    struct journal_stats js = journal_stats(c->journal);
+    struct journal_stats js = stats_of(c);
     add(l, "Loops", "State loop longest gap", ls.gap_max_us, "us");
     add(l, "Loops", "State loop gap p99", ls.gap_p99_us, "us");
     add(l, "Loops", "State loop turns", ls.turns, "");
@@ -60,7 +65,7 @@ static void add_loops(struct ctl *c, counters_list *l) {
 }
 
 static void add_journal(struct ctl *c, counters_list *l) {
-    struct journal_stats js = journal_stats(c->journal);
+    struct journal_stats js = stats_of(c);
     struct snapshots_stats ss = snapshots_stats(c->snapshots);
     add(l, "Journal", "Last index", js.last_index, "");
     add(l, "Journal", "Commit index", js.commit_index, "");

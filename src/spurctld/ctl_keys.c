@@ -149,8 +149,20 @@ static bool nothing_out(void *arg) {
            !pool_waiting(c->pool);
 }
 
-/* Turns the loop until no worker has anything of ours: its callbacks speak of rooms that are about to go. */
+static void set_true(void *arg) {
+    *(bool *)arg = true;
+}
+
+static bool is_true(void *arg) {
+    return *(bool *)arg;
+}
+
+/* Turns the loop until no worker has anything of ours, and what was posted to us has run: these callbacks speak of rooms
+ * that are about to go. */
 void ctl_finish_work(struct ctl *c) {
+    bool has_run = false;
     if (c->room.plan && c->room.acct && c->snapshots)
         loop_run_until(c->loop, nothing_out, c, 10000);
+    loop_post(c->loop, set_true, &has_run);
+    loop_run_until(c->loop, is_true, &has_run, 10000);
 }
