@@ -16,7 +16,7 @@ uint32_t roll(struct dice *d, uint32_t sides) {
 
 static const char *const node_names[] = {"n1", "n2", "n3", "n4", "n5", "n10", "n7", "n8", "n9"};
 static const char *const part_names[] = {"a", "b", "c"};
-/* Lists of partitions, by how many there are. All of one tier when they are listed together. */
+/* Lists of partitions: the first one for one partition, the first five without "c" for two, all for three. */
 static const char *const lists[] = {"a", "b", "c", "a,b", "b,a", "c,a", "a,b,c"};
 
 static void random_node(struct dice *d, const struct kind *k, struct world *w, const char *name) {
@@ -73,18 +73,9 @@ void random_cluster(struct dice *d, const struct kind *k, struct world *w) {
         random_part(d, k, w, part_names[i], n_nodes, is_flat ? 1 : i);
 }
 
-static bool is_flat(const struct world *w) {
-    const struct part *p;
-    for (uint64_t k = 0; (p = cow_next(w->parts.root, &k)); k++) {
-        if (p->priority_tier != 1)
-            return false;
-    }
-    return true;
-}
-
 static const char *random_list(struct dice *d, const struct world *w) {
     uint32_t n_parts = w->next_part - 1;
-    uint32_t n = n_parts == 1 || !is_flat(w) ? n_parts : n_parts == 2 ? 5 : 7;
+    uint32_t n = n_parts == 1 ? 1 : n_parts == 2 ? 5 : 7;
     uint32_t i = roll(d, n);
     if (n == 5 && i == 2)
         i = 0;

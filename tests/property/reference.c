@@ -22,7 +22,13 @@ struct ref {
     int64_t used_cpus[REF_NODES][REF_HORIZON], used_mem[REF_NODES][REF_HORIZON];
     uint32_t n_promises[MAX_PARTS];
     bool is_blocked[MAX_PARTS];
-    bool is_out_of_sight; /* a promise lies behind the horizon: what follows can't be judged */
+    bool is_out_of_sight; /* a promise that the plan doesn't show, or behind the horizon: the rest can't be judged */
+    struct {
+        const struct sched_note *note;
+        int64_t secs;
+    } promised[MAX_JOBS]; /* by job */
+    uint32_t told[MAX_JOBS]; /* by job: the reason so far */
+    bool is_started[MAX_JOBS];
 };
 
 struct turn { /* a job in the queue of a tier */
@@ -324,25 +330,37 @@ static int64_t earliest(const struct ref *r, const struct wish *w) {
     return 0;
 }
 
-static bool check_promise(struct ref *r, const struct turn *t, const struct sched_note *note) {
+/* The earliest moment among the partitions that still give promises, and which. */
+static int64_t due(const struct ref *r, const struct turn *t, int *out_part, bool *out_is_due) {
     int64_t best = 0;
-    int where = -1;
-    bool is_due = false;
+    *out_part = -1;
+    *out_is_due = false;
     for (int i = 0; i < t->n_parts; i++) {
         int p = t->part[i];
         struct wish w = wish_of(r, t->job, r->part[p]);
         if (never(r, &w) || r->n_promises[p] >= r->promises)
             continue;
-        is_due = true;
+        *out_is_due = true;
         int64_t e = earliest(r, &w);
         if (e && (!best || e < best))
-            best = e, where = p;
+            best = e, *out_part = p;
     }
-    if (is_due && !best && note->expected_start_unix >= r->now + REF_HORIZON) {
+    return best;
+}
+
+static bool check_promise(struct ref *r, const struct turn *t, const struct sched_note *note) {
+    int where;
+    bool is_due;
+    int64_t best = due(r, t, &where, &is_due);
+    if (is_due && !best && (!note || note->expected_start_unix >= r->now + REF_HORIZON)) {
         r->is_out_of_sight = true;
         return true;
     }
-    if (best != note->expected_start_unix) {
+    if (!note) { /* it starts at a later turn: what it was promised here is not told */
+        r->is_out_of_sight = where >= 0;
+        return true;
+    }
+    if (where >= 0 && best != note->expected_start_unix) {
         str_addf(r->why, "job %u: promised for +%lld, possible at +%lld", t->job->id,
                  (long long)(note->expected_start_unix - r->now), (long long)(best - r->now));
         return false;
@@ -354,6 +372,8 @@ static bool check_promise(struct ref *r, const struct turn *t, const struct sche
         return false;
     lay_nodes(r, note->nodes, note->n_nodes, best, best + w.secs, 1);
     r->n_promises[where]++;
+    r->promised[t->job->id].note = note;
+    r->promised[t->job->id].secs = w.secs;
     return true;
 }
 
@@ -361,43 +381,84 @@ static uint32_t strength(uint32_t reason) {
     return reason == REASON_RESOURCES ? 4 : reason == REASON_PRIORITY ? 3 : reason == REASON_NODES_UNAVAIL ? 2 : 1;
 }
 
-static bool check_waiting(struct ref *r, const struct turn *t, const struct sched_note *note) {
-    uint32_t told = REASON_NONE;
+static bool starts_here(const struct ref *r, const struct turn *t, const struct sched_start *st) {
+    for (int i = 0; st && i < t->n_parts; i++) {
+        if (strcmp(r->part[t->part[i]]->name, st->partition) == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool check_waiting(struct ref *r, const struct turn *t) {
     for (int i = 0; i < t->n_parts; i++) {
         struct wish w = wish_of(r, t->job, r->part[t->part[i]]);
         if (best_set(r, &w, r->now, false, false))
             return wrong(r, t->job, "passed over though it fits");
-        uint32_t reason = never(r, &w);
+        uint32_t reason = never(r, &w), *told = &r->told[t->job->id];
         if (!reason)
             reason = r->is_blocked[t->part[i]] ? REASON_PRIORITY : REASON_RESOURCES;
-        if (!told || strength(reason) > strength(told))
-            told = reason;
+        if (!*told || strength(reason) > strength(*told))
+            *told = reason;
     }
     for (int i = 0; i < t->n_parts; i++) {
         struct wish w = wish_of(r, t->job, r->part[t->part[i]]);
         r->is_blocked[t->part[i]] |= !never(r, &w);
     }
-    if (note->reason == told)
-        return true;
-    str_addf(r->why, "job %u: reason %s, not %s", t->job->id, job_reason_word(note->reason), job_reason_word(told));
-    return false;
+    return true;
 }
 
-/* A job of one tier only: the planner's rule for several tiers is tested by hand. */
+/* Puts a job's promise down or takes it up again: it must not be in the job's own way at a later turn. */
+static void own_promise(struct ref *r, const struct job *j, int sign) {
+    const struct sched_note *n = r->promised[j->id].note;
+    if (n)
+        lay_nodes(r, n->nodes, n->n_nodes, n->expected_start_unix, n->expected_start_unix + r->promised[j->id].secs, sign);
+}
+
 static bool check_turn(struct ref *r, const struct turn *t) {
     const struct sched_start *st = start_of(r, t->job->id);
-    if (st)
-        return check_start(r, t, st);
     const struct sched_note *note = note_of(r, t->job->id);
-    if (!note)
-        return wrong(r, t->job, "neither started nor noted");
-    return check_waiting(r, t, note) && check_promise(r, t, note);
+    if (!st == !note)
+        return wrong(r, t->job, "neither started nor noted, or both");
+    if (r->is_started[t->job->id])
+        return true;
+    if (starts_here(r, t, st)) {
+        r->is_started[t->job->id] = true;
+        return check_start(r, t, st);
+    }
+    own_promise(r, t->job, -1);
+    bool ok = check_waiting(r, t);
+    own_promise(r, t->job, 1);
+    return ok && (r->promised[t->job->id].note || check_promise(r, t, note));
 }
 
 static bool check_gated(struct ref *r, const struct job *j) {
     const struct sched_note *note = note_of(r, j->id);
     if (start_of(r, j->id) || !note)
         return wrong(r, j, "held back by a gate, and started or not noted");
+    return true;
+}
+
+static bool check_reasons(struct ref *r) {
+    for (uint32_t i = 0; i < r->plan->n_notes; i++) {
+        const struct sched_note *n = &r->plan->notes[i];
+        if (!r->told[n->job_id] || n->reason == r->told[n->job_id])
+            continue;
+        str_addf(r->why, "job %u: reason %s, not %s", n->job_id, job_reason_word(n->reason),
+                 job_reason_word(r->told[n->job_id]));
+        return false;
+    }
+    return true;
+}
+
+/* A job that never had a promise has no nodes in its note. */
+static bool check_no_promise(struct ref *r) {
+    for (uint32_t i = 0; i < r->plan->n_notes; i++) {
+        const struct sched_note *n = &r->plan->notes[i];
+        if (n->nodes && !r->promised[n->job_id].note) {
+            str_addf(r->why, "job %u: a promise that was not due", n->job_id);
+            return false;
+        }
+    }
     return true;
 }
 
@@ -408,9 +469,8 @@ static bool judge(struct ref *r) {
     for (uint64_t k = 0; (j = view_next_job(r->v, &k)); k++) {
         if (j->state != JOB_PENDING)
             continue;
-        must(n < MAX_JOBS);
+        must(n < MAX_JOBS && j->id < MAX_JOBS);
         int added = gated(r, j) ? 0 : add_turns(r, j, turn + n);
-        must(added <= 1);
         if (!added && !check_gated(r, j))
             return false;
         n += added;
@@ -420,7 +480,7 @@ static bool judge(struct ref *r) {
         if (!check_turn(r, &turn[i]))
             return false;
     }
-    return true;
+    return r->is_out_of_sight || (check_reasons(r) && check_no_promise(r));
 }
 
 bool reference_check(const struct view *v, int64_t now, uint32_t promises, const struct sched_plan *p, struct str *why) {

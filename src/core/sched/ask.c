@@ -54,18 +54,6 @@ struct ask_size ask_size_of(const struct job *j, const struct part *p, const str
     return a;
 }
 
-uint32_t ask_tasks_in(const struct ask_size *a, int64_t cpus, int64_t mem_mb, uint64_t node_mem_mb) {
-    if (cpus < a->cpus_per_task)
-        return 0;
-    uint64_t node_wants = a->mem_all ? node_mem_mb : a->mem_mb;
-    if (node_wants && mem_mb < (int64_t)node_wants)
-        return 0;
-    uint64_t tasks = a->cpus_per_task == 1 ? (uint64_t)cpus : (uint64_t)cpus / a->cpus_per_task;
-    if (a->task_mem_mb)
-        tasks = mem_mb > 0 ? MIN(tasks, (uint64_t)mem_mb / a->task_mem_mb) : 0;
-    return (uint32_t)tasks;
-}
-
 uint64_t ask_mem(const struct ask_size *a, uint32_t n_tasks, uint64_t node_mem_mb) {
     if (a->mem_all)
         return node_mem_mb;

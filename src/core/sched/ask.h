@@ -11,6 +11,7 @@
 
 #include "base/arena.h"
 #include "base/map.h"
+#include "base/mem.h"
 #include "core/model/view.h"
 #include "core/sched/grid.h"
 
@@ -57,8 +58,18 @@ struct ask *ask_of(struct asks *s, const struct job *j, uint32_t part);
 
 /* The parts of it, for those who have no grid. */
 struct ask_size ask_size_of(const struct job *j, const struct part *p, const struct rconf *conf);
-/* How many tasks fit into this much of a node of that size. */
-uint32_t ask_tasks_in(const struct ask_size *a, int64_t cpus, int64_t mem_mb, uint64_t node_mem_mb);
+/* How many tasks fit into this much of a node of that size. Here because it is what a pass does most. */
+static inline uint32_t ask_tasks_in(const struct ask_size *a, int64_t cpus, int64_t mem_mb, uint64_t node_mem_mb) {
+    if (cpus < a->cpus_per_task)
+        return 0;
+    uint64_t node_wants = a->mem_all ? node_mem_mb : a->mem_mb;
+    if (node_wants && mem_mb < (int64_t)node_wants)
+        return 0;
+    uint64_t tasks = a->cpus_per_task == 1 ? (uint64_t)cpus : (uint64_t)cpus / a->cpus_per_task;
+    if (a->task_mem_mb)
+        tasks = mem_mb > 0 ? MIN(tasks, (uint64_t)mem_mb / a->task_mem_mb) : 0;
+    return (uint32_t)tasks;
+}
 /* Memory that n tasks take on a node; 0: not counted. */
 uint64_t ask_mem(const struct ask_size *a, uint32_t n_tasks, uint64_t node_mem_mb);
 

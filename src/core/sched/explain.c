@@ -6,17 +6,27 @@
 #include "base/str.h"
 #include "core/model/text.h"
 
-/* Offers empty nodes: all of them, or those that take work. */
+/* Enough for certain, without a look at which nodes. */
+static bool is_plenty(const struct ask_size *z, uint32_t n, uint64_t sum, uint32_t last) {
+    return sum >= z->n_tasks && n >= z->min_nodes && (n <= z->max_nodes || last >= z->n_tasks);
+}
+
+/* Offers empty nodes, all of them or those that take work, until it is plain that there are enough. */
 static bool fits_empty(struct select *s, const struct ask *a, bool takes_work) {
     const struct grid *g = s->grid;
+    uint64_t sum = 0;
     s->n_offer = 0;
     for (size_t w = 0; w < g->n_words; w++) {
         for (uint64_t bits = takes_work ? a->may[w] & g->takes[w] : a->may[w]; bits; bits &= bits - 1) {
             uint32_t rank = (uint32_t)(w * 64) + (uint32_t)__builtin_ctzll(bits);
             const struct grid_node *n = &g->node[rank];
             uint32_t tasks = ask_tasks_in(&a->size, n->cpus, (int64_t)n->mem_mb, n->mem_mb);
-            if (tasks)
-                s->offer[s->n_offer++] = (struct seat){rank, tasks};
+            if (!tasks)
+                continue;
+            s->offer[s->n_offer++] = (struct seat){rank, tasks};
+            sum += tasks;
+            if (!a->n_must && is_plenty(&a->size, s->n_offer, sum, tasks))
+                return !a->lacks;
         }
     }
     return select_can(s, a);

@@ -276,7 +276,6 @@ static bool try_instead(struct pass *p, struct entry *e) {
     p->select.n_pick = w->n_seats;
     memcpy(p->select.pick, w->seat, w->n_seats * sizeof(*w->seat));
     backfill_promise(&p->board, &p->select, w->promised, w->job->id, w->expected);
-    p->epoch++;
     return false;
 }
 

@@ -127,11 +127,13 @@ static void places_as_recorded(void **state) {
 
 static void names_as_recorded(void **state) {
     static const char *const n12[] = {"n1", "n2"}, *const n13[] = {"n1", "n2", "n3"}, *const n1[] = {"n1"},
-                            *const n156[] = {"n1", "n5", "n6"}, *const n3[] = {"n3"};
+                            *const n156[] = {"n1", "n5", "n6"}, *const n3[] = {"n3"},
+                            *const twice[] = {"n2", "n2"};
     static const struct {
         struct job_spec spec;
         const char *where;
     } t[] = {
+        {{.req_nodes = twice, .n_req_nodes = 2, .n_tasks = 2}, "n2:2"},
         {{.req_nodes = n12, .n_req_nodes = 2, .min_nodes = 1, .max_nodes = 1}, "n1:1"},
         {{.req_nodes = n1, .n_req_nodes = 1, .min_nodes = 2, .max_nodes = 2}, "n1:1 n2:1"},
         {{.req_nodes = n13, .n_req_nodes = 3, .n_tasks = 1}, "n1:1"},
@@ -254,6 +256,17 @@ static void singleton(void **state) {
     world_end(&f.w, 1);
     plan_and_start(&f, NOW + 2);
     assert_non_null(plan_start(&f.p, 2));
+    /* one of the family that comes later and starts first, in the same pass, is waited for too */
+    f.w.conf.weight_age = 1000;
+    f.w.conf.max_age_secs = 1000;
+    s = (struct job_spec){.name = "late", .deps = one, .n_deps = 1};
+    uint32_t waits = world_submit(&f.w, s, NOW);
+    s.n_deps = 0;
+    s.nice = -100;
+    uint32_t first = world_submit(&f.w, s, NOW);
+    plan(&f, NOW + 3);
+    assert_non_null(plan_start(&f.p, first));
+    assert_int_equal(reason(&f, waits), REASON_DEPENDENCY);
     fix_fini(&f);
 }
 
@@ -474,6 +487,128 @@ static void cut(void **state) {
     fix_fini(&f);
 }
 
+/* A job in partitions of two tiers: it takes its turn in the higher one, is promised something there, and may start in
+ * the lower one at its turn there. Its own promise is not in its way, and goes with the start. */
+static void two_tiers(void **state) {
+    struct fix f;
+    fix_init(&f);
+    static const char *const n1[] = {"n1"}, *const n12[] = {"n1", "n2"};
+    world_part(&f.w, (struct part){.name = "high", .nodes = n1, .n_nodes = 1, .priority_tier = 9, .default_time_min = 60});
+    world_part(&f.w, (struct part){.name = "low", .nodes = n12, .n_nodes = 2, .priority_tier = 0, .default_time_min = 60});
+    static const char *const n2[] = {"n2"};
+    world_submit(&f.w, (struct job_spec){.n_tasks = 4, .n_tasks_given = 4, .partition = "high", .time_limit_min = 30}, NOW);
+    world_submit(&f.w, (struct job_spec){.n_tasks = 8, .n_tasks_given = 8, .partition = "low", .req_nodes = n2,
+                                         .n_req_nodes = 1, .time_limit_min = 90}, NOW);
+    plan_and_start(&f, NOW);
+    assert_string_equal(where(&f, 1), "n1:4");
+    assert_string_equal(where(&f, 2), "n2:8");
+    uint32_t id = world_submit(&f.w, (struct job_spec){.n_tasks = 8, .n_tasks_given = 8, .partition = "low,high"}, NOW);
+    uint32_t never = world_submit(&f.w, (struct job_spec){.n_tasks = 12, .n_tasks_given = 12, .partition = "high,low"}, NOW);
+    plan(&f, NOW + 60);
+    assert_int_equal(reason(&f, id), REASON_RESOURCES);
+    assert_int_equal(expected(&f, id), NOW + 1800);
+    assert_string_equal(plan_note(&f.p, id)->nodes[0].name, "n1");
+    assert_int_equal(reason(&f, never), REASON_PRIORITY); /* too large for high; second in low, and first there without */
+    assert_int_equal(expected(&f, never), NOW + 5400);    /* a promise */
+    world_end(&f.w, 2);
+    plan(&f, NOW + 61);
+    assert_string_equal(where(&f, id), "n2:8");
+    assert_string_equal(plan_start(&f.p, id)->partition, "low");
+    fix_fini(&f);
+}
+
+/* With its promise out of the way a job of several tiers can take what was promised to it. */
+static void own_promise(void **state) {
+    struct fix f;
+    fix_init(&f);
+    static const char *const n1[] = {"n1"}, *const n12[] = {"n1", "n2"};
+    world_part(&f.w, (struct part){.name = "high", .nodes = n1, .n_nodes = 1, .priority_tier = 9, .default_time_min = 60});
+    world_part(&f.w, (struct part){.name = "low", .nodes = n12, .n_nodes = 2, .priority_tier = 0, .default_time_min = 60});
+    world_submit(&f.w, (struct job_spec){.n_tasks = 2, .n_tasks_given = 2, .partition = "high", .time_limit_min = 30}, NOW);
+    plan_and_start(&f, NOW);
+    uint32_t id = world_submit(&f.w, (struct job_spec){.n_tasks = 8, .n_tasks_given = 8, .partition = "high,low",
+                                                       .time_limit_min = 60}, NOW);
+    static const char *const n2[] = {"n2"}; /* the next one leaves 2 CPUs of n2; n1 has 6 */
+    world_submit(&f.w, (struct job_spec){.n_tasks = 6, .n_tasks_given = 6, .partition = "debug", .req_nodes = n2,
+                                         .n_req_nodes = 1, .time_limit_min = 60}, NOW);
+    plan(&f, NOW + 60);
+    assert_string_equal(where(&f, 3), "n2:6");
+    assert_string_equal(where(&f, id), "n1:6 n2:2");
+    fix_fini(&f);
+}
+
+/* What didn't fit beside a promise may fit for the one whose promise it is, though both ask the same. */
+static void same_ask_and_own_promise(void **state) {
+    struct fix f;
+    fix_init(&f);
+    static const char *const n1[] = {"n1"}, *const n2[] = {"n2"}, *const n12[] = {"n1", "n2"};
+    world_part(&f.w, (struct part){.name = "high", .nodes = n1, .n_nodes = 1, .priority_tier = 9, .default_time_min = 60});
+    world_part(&f.w, (struct part){.name = "low", .nodes = n12, .n_nodes = 2, .priority_tier = 0, .default_time_min = 60});
+    struct job_spec s = {.n_tasks = 4, .n_tasks_given = 4, .partition = "low", .time_limit_min = 30};
+    s.req_nodes = n1, s.n_req_nodes = 1;
+    world_submit(&f.w, s, NOW);
+    s.req_nodes = n2, s.time_limit_min = 90;
+    world_submit(&f.w, s, NOW);
+    plan_and_start(&f, NOW);
+    s = (struct job_spec){.n_tasks = 8, .n_tasks_given = 8, .partition = "low", .time_limit_min = 60};
+    uint32_t before = world_submit(&f.w, s, NOW);
+    s.partition = "high,low";
+    uint32_t id = world_submit(&f.w, s, NOW);
+    plan(&f, NOW);
+    assert_int_equal(expected(&f, before), NOW + 5400); /* n1 is promised to the other from +30 to +90 minutes */
+    assert_string_equal(where(&f, id), "n1:4 n2:4");
+    fix_fini(&f);
+}
+
+/* Two promises on one node, the second begins before the first: both count for whoever wants to run across them. */
+static void promises_share_a_node(void **state) {
+    struct fix f;
+    fix_init(&f);
+    sched_free(f.s);
+    f.s = sched_new(&(struct sched_params){.promises = 2});
+    static const char *const n1[] = {"n1"}, *const n2[] = {"n2"}, *const n12[] = {"n1", "n2"};
+    struct job_spec on_1 = {.req_nodes = n1, .n_req_nodes = 1, .n_tasks = 3, .n_tasks_given = 3, .time_limit_min = 10};
+    world_submit(&f.w, on_1, NOW);
+    on_1.time_limit_min = 20;
+    world_submit(&f.w, on_1, NOW);
+    world_submit(&f.w, (struct job_spec){.req_nodes = n2, .n_req_nodes = 1, .n_tasks = 8, .n_tasks_given = 8,
+                                         .time_limit_min = 15}, NOW);
+    plan_and_start(&f, NOW);
+    on_1.n_tasks = on_1.n_tasks_given = on_1.min_nodes = on_1.max_nodes = 1;
+    on_1.cpus_per_task = 6, on_1.time_limit_min = 30;
+    uint32_t a = world_submit(&f.w, on_1, NOW); /* n1: 6 CPUs from +20 */
+    uint32_t b = world_submit(&f.w, (struct job_spec){.req_nodes = n12, .n_req_nodes = 2, .min_nodes = 2, .max_nodes = 2,
+                                                      .time_limit_min = 60}, NOW); /* n1: 1 CPU from +15 */
+    on_1.cpus_per_task = 2, on_1.time_limit_min = 60;
+    uint32_t two = world_submit(&f.w, on_1, NOW);
+    on_1.cpus_per_task = 1;
+    uint32_t one = world_submit(&f.w, on_1, NOW);
+    plan(&f, NOW);
+    assert_int_equal(expected(&f, a), NOW + 1200);
+    assert_int_equal(expected(&f, b), NOW + 900);
+    assert_string_equal(where(&f, two), "waits");
+    assert_string_equal(where(&f, one), "n1:1");
+    fix_fini(&f);
+}
+
+/* n10 comes behind n2, whoever registered first; so does the batch host. */
+static void order_of_names(void **state) {
+    struct fix f;
+    fix_init(&f);
+    world_node(&f.w, "m10", 2, 0);
+    world_node(&f.w, "m2", 2, 0);
+    static const char *const m[] = {"m10", "m2"};
+    world_part(&f.w, (struct part){.name = "m", .nodes = m, .n_nodes = 2});
+    f.w.cluster.conf = NULL; /* before the first configuration */
+    uint32_t one = world_submit(&f.w, (struct job_spec){.partition = "m"}, NOW);
+    uint32_t two = world_submit(&f.w, (struct job_spec){.partition = "m", .n_tasks = 3}, NOW);
+    plan(&f, NOW);
+    assert_string_equal(where(&f, one), "m2:1");
+    assert_string_equal(where(&f, two), "m2:1 m10:2");
+    assert_int_equal(plan_start(&f.p, one)->time_limit_min, TIME_LIMIT_NONE);
+    fix_fini(&f);
+}
+
 static void spread_tasks(void **state) {
     struct job_node n[3] = {{.cpus = 8}, {.cpus = 8}, {.cpus = 8}};
     sched_spread_tasks(10, 1, n, 3);
@@ -506,6 +641,11 @@ int main(void) {
         cmocka_unit_test(memory_counts),
         cmocka_unit_test(partition_states),
         cmocka_unit_test(cut),
+        cmocka_unit_test(two_tiers),
+        cmocka_unit_test(own_promise),
+        cmocka_unit_test(same_ask_and_own_promise),
+        cmocka_unit_test(promises_share_a_node),
+        cmocka_unit_test(order_of_names),
         cmocka_unit_test(spread_tasks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
