@@ -136,10 +136,10 @@ class Daemon:
 class Cluster:
     """One controller and some agents.
 
-    conf: text put into spur.conf after what is always there; auth: [auth] mode; scale: --test-clock-scale of all
-    daemons; node_args: further arguments of every agent."""
+    conf: text put into spur.conf after what is always there; auth: [auth] mode, or None; auth_lines: more of that table;
+    scale: --test-clock-scale of all daemons; node_args: further arguments of every agent."""
 
-    def __init__(self, nodes=1, conf="", auth="required", cpus=4, memory_mb=4000, scale=None, node_args=(), admission=None,
+    def __init__(self, nodes=1, conf="", auth="required", auth_lines="", cpus=4, memory_mb=4000, scale=None, node_args=(), admission=None,
                  scheduler="", controller=""):
         self.root = pathlib.Path(tempfile.mkdtemp(prefix="spur-t-"))
         os.chmod(self.root, 0o755)
@@ -153,7 +153,8 @@ class Cluster:
         self.node_args = list(node_args)
         self.port = 0
         self.daemon_env = {"SPUR_TEST_ROOT": str(self.root), "TZ": os.environ.get("TZ", "UTC")}
-        self.conf_text = f'cluster_name = "test"\n\n[auth]\nmode = "{auth}"\n'
+        mode = f'mode = "{auth}"\n' if auth else ""
+        self.conf_text = f'cluster_name = "test"\n\n[auth]\n{mode}{auth_lines}\n'
         if admission:
             self.conf_text += f'\n[admission]\nmode = "{admission}"\n'
         if scheduler:

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """spur.conf: what stands in it is taken, what is wrong is told with line, key and what is allowed."""
-import os
 import re
 import socket
 import subprocess
 
 import pytest
 
-from spurtest import BIN, Cluster, wait_for
+from spurtest import BIN, NOBODY, wait_for
 
 # As the deployment guide has it.
 SEED = """\
@@ -49,12 +48,11 @@ def test_the_file_of_the_guide_with_one_controller_runs(new_cluster):
     job = c.batch("echo $SLURM_CLUSTER_NAME $SLURM_JOB_PARTITION")
     c.wait_state(job, "COMPLETED")
     assert c.output(job) == "spur-k8s default\n"
-    assert "SchedulerTimeSlice" in c.run("scontrol show config").stdout or "interval" in c.run("scontrol show config").stdout.lower()
 
 
 WRONG = [
     ('cluster_nam = "x"\n', 1, "cluster_nam", "cluster_name"),
-    ('cluster_name = "x"\n[scheduler]\ninterval_secs = "two"\n', 3, "scheduler.interval_secs", "number"),
+    ('cluster_name = "x"\n[scheduler]\ninterval_secs = "two"\n', 3, "scheduler.interval_secs", "an integer from 1 to 3600"),
     ('cluster_name = "x"\n[scheduler]\ninterval_secs = 0\n', 3, "scheduler.interval_secs", "1"),
     ('cluster_name = "x"\n[scheduler]\nplugin = "magic"\n', 3, "scheduler.plugin", "backfill"),
     ('cluster_name = "x"\n[auth]\nmode = "off"\n', 3, "auth.mode", "permissive"),
@@ -102,15 +100,16 @@ def test_no_such_file(tmp_path):
 @pytest.mark.parametrize("words", [["--frobnicate"], ["--listen"], ["--listen=nonsense"]])
 def test_flags_that_are_wrong_are_told(tmp_path, program, words):
     got = subprocess.run([str(BIN / program), "--state-dir", str(tmp_path / "s"), *words], capture_output=True, text=True, timeout=20)
-    assert got.returncode != 0 and (words[0].split("=")[0] in got.stderr)
+    assert got.returncode != 0 and (words[0] in got.stderr or words[0].partition("=")[2] in got.stderr) and got.stdout == ""
 
 
-def test_a_secret_that_others_may_read_is_told_of(new_cluster):
-    c = new_cluster(nodes=0, start=False, auth='required"\njwt_key = "0123456789abcdef0123"\n#"')
-    c.conf_path.chmod(0o644)
-    c.start()
+def test_a_secret_is_not_logged(new_cluster):
+    c = new_cluster(nodes=0, auth_lines='jwt_key = "0123456789abcdef0123"\n')
+    c.run("scontrol token")
+    c.run("scontrol reconfigure")
     assert "0123456789abcdef0123" not in c.ctld.log
-    assert "0123456789abcdef0123" not in c.run("scontrol show config").stdout
+    got = subprocess.run([str(BIN / "spurctld"), "--check-config", f"--config={c.conf_path}"], capture_output=True, text=True)
+    assert "0123456789abcdef0123" not in got.stdout + got.stderr
 
 
 # ---- live ----
@@ -177,11 +176,16 @@ def test_a_start_offers_the_file_only_when_it_changed(cluster):
     assert partitions() == ["debug*"]
 
 
+@pytest.mark.root
 def test_what_needs_a_restart_is_told(cluster):
     c = cluster
-    set_conf(c, c.conf_text.replace("\n[auth]", "\n[logging]\nlevel = \"debug\"\n\n[auth]"))
+    set_conf(c, c.conf_text.replace('mode = "required"', 'mode = "permissive"') + '\n[logging]\nformat = "json"\nlevel = "debug"\n')
     got = c.run("scontrol reconfigure")
-    assert "restart" in (got.stdout + got.stderr).lower() and "logging" in got.stdout + got.stderr
+    told = got.stdout + got.stderr
+    assert "[auth] mode changes with the next start" in told and "[logging] format changes with the next start" in told
+    assert c.run("squeue", env=c.tcp_env(), check=False).returncode != 0, "the mode is still the one of the start"
+    c.ctld.restart()
+    assert c.run("squeue", env=c.tcp_env(), uid=NOBODY, check=False).returncode == 0
 
 
 def test_nodes_of_a_partition(new_cluster):
@@ -220,10 +224,3 @@ def test_the_socket_is_where_the_configuration_says(new_cluster):
 def test_addresses_with_and_without_http(new_cluster, form):
     c = new_cluster(nodes=0, auth="disabled")
     assert c.run("squeue", env={"SPUR_CONTROLLER_ADDR": form.format(c.port)}).returncode == 0
-
-
-def test_show_config(cluster):
-    text = cluster.run("scontrol show config").stdout
-    assert re.search(r"^ClusterName +=? *= test$", text, re.M) or "ClusterName             = test" in text
-    assert re.search(r"^MinJobAge               = 300 sec$", text, re.M), text
-    assert re.search(r"^KillWait                = 30 sec$", text, re.M)

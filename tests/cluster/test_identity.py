@@ -12,7 +12,7 @@ import time
 import pytest
 
 from grpcwire import Peer, key_of_file, launch_proof, messages, node_proof
-from spurtest import NOBODY, Cluster, Failed, wait_for
+from spurtest import NOBODY, Cluster, wait_for
 
 KEY = "a key for tests that is long enough"
 ME = getpass.getuser() if os.geteuid() else "root"
@@ -36,7 +36,7 @@ def jwt(key=KEY, alg="HS256", lifespan=600, **claims):
 
 def with_auth(mode, more=WITH_KEY):
     """Cluster's arguments for a mode; the key stands in the same table."""
-    return {"auth": mode + f'"\n{more}#"'}
+    return {"auth": mode, "auth_lines": more}
 
 
 @pytest.fixture(scope="module")
@@ -212,9 +212,9 @@ def test_permissive_takes_agents(permissive):
 # ---- disabled ----
 
 
-@pytest.mark.parametrize("auth", ['disabled"\n#"', 'permissive"\nplugin = "none"\n#"'])
-def test_disabled_believes_and_warns_at_each_start(new_cluster, auth):
-    c = new_cluster(nodes=1, auth=auth)
+@pytest.mark.parametrize("auth, lines", [("disabled", ""), (None, 'plugin = "none"\n')])
+def test_disabled_believes_and_warns_at_each_start(new_cluster, auth, lines):
+    c = new_cluster(nodes=1, auth=auth, auth_lines=lines)
     assert owner(c, held(c, uid=NOBODY).stdout) == "nobody"
     assert owner(c, held(c).stdout) == ME
     first = len(re.findall("(?i)warn.*(auth|believe)", c.ctld.log))
@@ -377,9 +377,11 @@ def test_a_node_does_not_take_the_name_of_one_that_lives(new_cluster, mode):
     thief = c.add_node("n1x", start=False)
     real = thief.arguments
     thief.arguments = lambda: ["n1" if a == "n1x" else a for a in real()]
+    del c.nodes["n1x"]
     thief.spawn()
-    wait_for(lambda: not thief.running() or re.search("(?i)refused|denied|another|key", thief.log), 10, "the second n1 to be refused")
+    wait_for(lambda: "another agent of that name is up" in thief.log, 10, "the second n1 to be refused")
     assert c.state_of(job) == "RUNNING"
+    thief.kill()
     c.node.restart()  # the first one is still the one
     c.wait_idle()
     assert c.state_of(job) == "RUNNING"

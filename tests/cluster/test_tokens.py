@@ -70,7 +70,7 @@ def token(c, **run):
 
 @pytest.mark.parametrize("restart", ["none", "kill", "term"])
 def test_a_submit_whose_reply_is_cut_off_makes_one_job(new_cluster, restart):
-    c = new_cluster(nodes=0)
+    c = new_cluster(nodes=0, auth_lines='jwt_key = "a key for tests that is long enough"\n')
     proxy = Proxy(c.port)
     try:
         env = {**c.tcp_env(token(c)), "SPUR_CONTROLLER_ADDR": f"127.0.0.1:{proxy.port}"}

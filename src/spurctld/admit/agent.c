@@ -41,7 +41,8 @@ static int check_node(const struct node *n, struct err *e) {
     return 0;
 }
 
-/* A node that is known by its key may always come back; a new one needs the token where [admission] asks for it. */
+/* A node that is known by its key may always come back; a new one needs the token where [admission] asks for it. Where it
+ * does not, nobody takes the name of a node that lives. */
 static int check_admission(struct room *r, const struct register_request *req, struct err *e) {
     struct view v;
     state_peek(r->state, &v);
@@ -49,8 +50,12 @@ static int check_admission(struct room *r, const struct register_request *req, s
     if (old && old->n_public_key == CRED_PUBLIC_SIZE &&
         memcmp(old->public_key, req->node->public_key, CRED_PUBLIC_SIZE) == 0)
         return 0;
-    if (!room_rconf(r)->admission_token)
+    if (!room_rconf(r)->admission_token) {
+        if (old && old->base == NODE_UP && !old->not_responding)
+            return err_set(e, E_ADMISSION, "node %s may not join: another agent of that name is up, with another key",
+                           req->node->name);
         return 0;
+    }
     if (!req->join_token)
         return err_set(e, E_ADMISSION, "node %s may not join: a join token is required (spurd --token)",
                        req->node->name);
