@@ -130,12 +130,11 @@ static void make_table(const struct sinfo *s, struct table *t) {
         table_parse_long(t, s->long_format);
     else
         table_parse_percent(t, s->format ? s->format : default_format(s));
-    for (const char *bad = str_text(&t->bad); *bad; bad += strcspn(bad, "\n") + 1) {
-        int n = (int)strcspn(bad, "\n");
+    for (size_t i = 0; i < t->bad.n; i++) {
         if (s->long_format)
-            cli_error(s->c, "Invalid job format specification: %.*s", n, bad);
+            cli_error(s->c, "Invalid job format specification: %s", t->bad.p[i]);
         else
-            fprintf(stderr, "Invalid node format specification: %.*s\n", n, bad);
+            fprintf(stderr, "Invalid node format specification: %s\n", t->bad.p[i]);
     }
 }
 

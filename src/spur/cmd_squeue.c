@@ -146,8 +146,8 @@ static void make_table(const struct cli *c, const struct squeue *q, struct table
         table_parse_percent(t, "%.18i %.9P %.8j %.8u %.8T %.10M %.9l %.6D %R");
     else
         table_parse_percent(t, "%.18i %.9P %.8j %.8u %.2t %.10M %.6D %R");
-    for (const char *bad = str_text(&t->bad); *bad; bad += strcspn(bad, "\n") + 1)
-        cli_error(c, "Invalid job format specification: %.*s", (int)strcspn(bad, "\n"), bad);
+    for (size_t i = 0; i < t->bad.n; i++)
+        cli_error(c, "Invalid job format specification: %s", t->bad.p[i]);
 }
 
 static int print(struct cli *c, const struct squeue *q, const struct jobs_reply *reply) {

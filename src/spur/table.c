@@ -15,7 +15,7 @@ void table_init(struct table *t, const struct table_fields *f) {
 void table_fini(struct table *t) {
     vec_fini(&t->cols);
     arena_fini(&t->arena);
-    str_fini(&t->bad);
+    vec_fini(&t->bad);
 }
 
 const struct table_field *table_letter(const struct table_fields *f, char letter) {
@@ -56,7 +56,7 @@ static void parse_token(struct table *t, const char *token, size_t n) {
         table_add(t, f, width, right, at + 1);
         return;
     }
-    str_addf(&t->bad, "%.1s\n", at);
+    vec_push(&t->bad, arena_printf(&t->arena, "%.1s", at));
     autofree char *literal = xasprintf("%%%s", text);
     table_add(t, NULL, 0, false, literal);
 }
@@ -81,7 +81,7 @@ static void parse_long(struct table *t, const char *token, size_t n) {
     name = MIN(name, n);
     const struct table_field *f = table_name(t->fields, token, name);
     if (!f) {
-        str_addf(&t->bad, "%.*s\n", (int)name, token);
+        vec_push(&t->bad, arena_strndup(&t->arena, token, name));
         return;
     }
     if (name == n) {

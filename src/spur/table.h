@@ -43,7 +43,7 @@ struct table {
     VEC(struct table_col) cols;
     const char *prefix; /* before the first column; NULL */
     struct arena arena;
-    struct str bad;     /* "x\n" for each letter or name that is no field */
+    VEC(const char *) bad; /* letters and names that are no field, as written */
 };
 
 void table_init(struct table *t, const struct table_fields *f);
