@@ -60,7 +60,7 @@ static void add_loops(struct ctl *c, counters_list *l) {
     add(l, "Loops", "State loop gap p99", ls.gap_p99_us, "us");
     add(l, "Loops", "State loop turns", ls.turns, "");
     add(l, "Loops", "Journal loop longest gap", js.gap_max_us, "us");
-    add(l, "Loops", "Work pool waiting", pool_waiting(c->pool), "");
+    add(l, "Loops", "Work queue length", pool_waiting(c->pool), "");
     add(l, "Loops", "Requests in flight", api_in_flight(c->api), "");
 }
 
@@ -72,8 +72,8 @@ static void add_journal(struct ctl *c, counters_list *l) {
     add(l, "Journal", "Applied index", state_index(c->room.state), "");
     add(l, "Journal", "Entries in the log", js.log_entries, "");
     add(l, "Journal", "Appends", js.appends, "");
-    add(l, "Journal", "Append (with sync) longest", js.append_max_us, "us");
-    add(l, "Journal", "Append (with sync) p99", js.append_p99_us, "us");
+    add(l, "Journal", "Append and fsync longest", js.append_max_us, "us");
+    add(l, "Journal", "Append and fsync p99", js.append_p99_us, "us");
     add(l, "Journal", "Proposals waiting", js.waiting, "");
     add(l, "Journal", "Proposals waiting, most", js.waiting_max, "");
     add(l, "Journal", "Applies", c->applies, "");

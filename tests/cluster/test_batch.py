@@ -695,7 +695,7 @@ def test_sacct(shared):
 
 def test_sdiag(shared):
     text = shared.run("sdiag").stdout
-    for word in ("sdiag output at", "Data since", "State loop longest gap", "Journal loop longest gap", "Append (with sync) longest",
+    for word in ("sdiag output at", "Data since", "State loop longest gap", "Journal loop longest gap", "Append and fsync longest",
                  "Longest pass", "Proposals waiting", "Jobs pending"):
         assert word in text
 
