@@ -13,6 +13,7 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -215,6 +216,37 @@ static char **words(const char *const *list, uint32_t n) {
     return out;
 }
 
+/* Where the state directory is below one that is closed to the user (a home, a test's own), the script can't be reached
+ * by its path: then the user gets a copy. `script_fd` was opened before privileges went. NULL: that failed too. */
+static char *reachable_script(const char *path, int script_fd, int channel) {
+    char dir[] = "/tmp/spur-script-XXXXXX", bytes[65536];
+    if (!access(path, R_OK | X_OK) || errno != EACCES || script_fd < 0)
+        return xstrdup(path);
+    if (!mkdtemp(dir))
+        return NULL;
+    tell(channel, CHILD_COPY, -1, dir);
+    char *copy = xasprintf("%s/" STEP_SCRIPT_FILE, dir);
+    int fd = open(copy, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0700);
+    ssize_t n;
+    while (fd >= 0 && (n = read(script_fd, bytes, sizeof(bytes))) > 0) {
+        if (write(fd, bytes, (size_t)n) != n)
+            return NULL;
+    }
+    if (fd < 0 || fchmod(fd, 0700))
+        return NULL;
+    close(fd);
+    return copy;
+}
+
+void child_remove_copy(const char *dir, uint32_t uid) {
+    struct stat st;
+    autoclose int fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &st) || st.st_uid != uid)
+        return;
+    (void)unlinkat(fd, STEP_SCRIPT_FILE, 0);
+    (void)rmdir(dir);
+}
+
 /* What a person needs to know of a failed exec: a script that is there, but whose interpreter is not. */
 static void explain_exec(const char *path, int why, char *out, size_t n) {
     char line[256] = "";
@@ -226,11 +258,14 @@ static void explain_exec(const char *path, int why, char *out, size_t n) {
         snprintf(out, n, "execve(): %s: %s", path, strerror(why));
 }
 
-static void exec_script(const struct step_plan *plan, int channel) __attribute__((noreturn));
+static void exec_script(const struct step_plan *plan, int script_fd, int channel) __attribute__((noreturn));
 
-static void exec_script(const struct step_plan *plan, int channel) {
+static void exec_script(const struct step_plan *plan, int script_fd, int channel) {
     char **argv = words(plan->argv, plan->n_argv);
     char **envp = words(plan->env, plan->n_env);
+    argv[0] = reachable_script(argv[0], script_fd, channel);
+    if (!argv[0])
+        give_up(channel, CHILD_BROKEN, 1, "the user can't reach the script, and there is no room for a copy in /tmp: %m");
     int kept = dup3(channel, 3, O_CLOEXEC) == 3 || channel == 3 ? 3 : channel;
     (void)syscall(SYS_close_range, kept + 1, ~0u, 0);
     execve(argv[0], argv, envp);
@@ -253,6 +288,7 @@ void child_run(const struct step_plan *plan, int channel) {
     uint32_t n_limits = MIN(plan->n_rlimits, (uint32_t)ARRAY_LEN(limit_errno));
     for (uint32_t i = 0; i < n_limits; i++)
         limit_errno[i] = set_limit(&plan->rlimits[i]);
+    int script_fd = open(plan->argv[0], O_RDONLY | O_CLOEXEC);
     become_user(plan, channel);
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* with its daemon goes the script; a change of user would have cleared this */
     if (getppid() != daemon)
@@ -267,5 +303,5 @@ void child_run(const struct step_plan *plan, int channel) {
             stderr_line(2, "Can't propagate RLIMIT_%s of %llu from submit host: %s", plan->rlimits[i].name,
                         (unsigned long long)plan->rlimits[i].soft, strerror(limit_errno[i]));
     }
-    exec_script(plan, channel);
+    exec_script(plan, script_fd, channel);
 }

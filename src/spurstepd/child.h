@@ -16,6 +16,7 @@ enum child_note_kind {
     CHILD_NO_FILE = 2, /* an input or output file could not be opened: the job's mistake */
     CHILD_NO_EXEC = 3, /* the script could not be run: the job's mistake; the exit code is errno */
     CHILD_BROKEN = 4,  /* this node's mistake */
+    CHILD_COPY = 5,    /* text: a directory that the user's copy of the script was put into; to be removed at the end */
 };
 struct child_note {
     uint32_t kind;
@@ -24,6 +25,9 @@ struct child_note {
 
 /* In the child. Waits for one byte on the channel, then never returns. */
 void child_run(const struct step_plan *plan, int channel) __attribute__((noreturn));
+
+/* Removes the directory of a CHILD_COPY: if it is `uid`'s, and no link. */
+void child_remove_copy(const char *dir, uint32_t uid);
 
 /* A line as the job's stderr gets it: "[2026-12-01T22:37:18.131] error: text". Never blocks. */
 void stderr_line(int fd, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

@@ -135,6 +135,8 @@ static void finish(struct run *r) {
     if (r->err_fd >= 0)
         close(r->err_fd);
     r->err_fd = -1;
+    if (r->copy_dir[0])
+        child_remove_copy(r->copy_dir, r->plan.uid);
     (void)contain_remove(&r->contain);
     write_result(r);
     r->state = STEP_ENDED;
@@ -227,6 +229,10 @@ void run_start(struct run *r) {
 static void take_note(struct run *r, const struct child_note *note, int fd) {
     if (note->kind == CHILD_STDERR) {
         r->err_fd = fd;
+        return;
+    }
+    if (note->kind == CHILD_COPY) {
+        snprintf(r->copy_dir, sizeof(r->copy_dir), "%.*s", (int)sizeof(r->copy_dir) - 1, note->text);
         return;
     }
     r->failure.has = true;

@@ -37,6 +37,7 @@ struct run {
         uint32_t kind;
         char text[500];
     } failure;
+    char copy_dir[64]; /* of the script, where the user could not reach it; "": none */
     struct step_result result;
     char result_text[600];
 };

@@ -65,6 +65,12 @@ def root():
     shutil.rmtree(path, ignore_errors=True)
 
 
+def groups_of(run):
+    """The run's cgroups that are there, in all hierarchies."""
+    name = f"{run.node}-{run.job_id}.1"
+    return [path for path in (*CGROUP.glob("*/spur"), CGROUP / "spur") if (path / name).exists()]
+
+
 def finish(run):
     """Starts a run and waits for its result."""
     run.start()
@@ -210,8 +216,8 @@ def test_what_cant_be_killed_is_told(root):
         (group / "freezer.state").write_text("THAWED")
         wait_for(lambda: not alive(int(words(run)[0])), what="the thawed process to die")
         wait_for(lambda: not group.rmdir() if not (group / "cgroup.procs").read_text() else False, what="the group to go")
-        for path in CGROUP.glob(f"*/spur/*{run.job_id}.1"):
-            wait_for(lambda: not path.exists() or not path.rmdir(), what="the run's group to go")
+        for path in groups_of(run):
+            (path / f"{run.node}-{run.job_id}.1").rmdir()
 
 
 @needs_root
@@ -219,7 +225,7 @@ def test_what_cant_be_killed_is_told(root):
 def test_no_cgroup_is_left(root, containment):
     run = w.Run(root, "mkdir -p /proc/self; true", containment=containment, mem_limit_mb=100)
     finish(run)
-    assert not list(CGROUP.glob(f"**/*{run.node}-{run.job_id}.1"))
+    assert not groups_of(run)
 
 
 # ---- requests ----
@@ -444,7 +450,7 @@ def test_sweep_after_a_killed_daemon(root, containment):
     result = run.result()
     assert result["wait_status"] == 9 and "step daemon" in result["text"]
     assert run.sweep().returncode == 0 and run.result() == result  # once
-    assert not list(CGROUP.glob(f"**/*{run.node}-{run.job_id}.1"))
+    assert not groups_of(run)
 
 
 def test_sweep_keeps_the_true_exit_code(root):
@@ -672,7 +678,7 @@ def test_memory_limit(root, containment):
     assert result["out_of_memory"] and result["wait_status"] == 0
     assert "went on" in run.output
     assert f"Detected 1 oom_kill event in StepId={run.job_id}.batch. Some of the step tasks have been OOM Killed." in run.output
-    assert not list(CGROUP.glob(f"*/spur/*{run.job_id}.1"))
+    assert not groups_of(run)
 
 
 # ---- without privilege ----
@@ -711,3 +717,19 @@ print(result["never_started"], result["text"])
     lines = got.stdout.splitlines()
     assert lines[:4] == ["process tree", str(3 << 8), "False", str(NOBODY)], got.stderr
     assert lines[4].startswith("1 ") and "not root" in lines[4]
+
+
+@needs_root
+def test_state_directory_that_is_closed_to_the_user(root):
+    """The script runs from a copy of the user's own, which goes with the run."""
+    closed = root / "closed"
+    closed.mkdir(mode=0o700)
+    run = w.Run(closed, 'echo $0; ls -ld $0 ${0%/*} | cut -c1-10,23-32; echo "$1"; exit 5', uid=NOBODY, gid=NOBODY, work_dir=str(root),
+                std_out=str(root / "out"))
+    run.plan["argv"].append("an argument")
+    (run.dir / "plan").write_bytes(w.encode(w.PLAN, run.plan))
+    assert finish(run)["wait_status"] == 5 << 8
+    lines = run.output.splitlines()
+    assert lines[0].startswith("/tmp/spur-script-") and lines[0].endswith("/slurm_script")
+    assert lines[1].startswith("drwx------") and lines[2].startswith("-rwx------") and lines[3] == "an argument"
+    assert not pathlib.Path(lines[0]).parent.exists()
