@@ -178,6 +178,11 @@ static int run_release(struct scontrol *s) {
 
 /* ---- the controller ---- */
 
+/* What only administrators may is an "invalid user id" in Slurm's words. */
+static const char *denied_text(int code, const struct err *e) {
+    return code == E_DENIED ? err_sentence(E_USER) : e->text;
+}
+
 static int run_ping(struct scontrol *s) {
     struct nothing request = {0};
     struct ping_reply reply = {0};
@@ -217,8 +222,9 @@ static int run_token(struct scontrol *s) {
             return 1;
         }
     }
-    if (cli_call(s->c, WIRE_Controller_Token, &request, &reply, &e)) {
-        cli_error(s->c, "slurm_fetch_token: error with request: %s", e.text);
+    int rc = cli_call(s->c, WIRE_Controller_Token, &request, &reply, &e);
+    if (rc) {
+        cli_error(s->c, "slurm_fetch_token: error with request: %s", denied_text(rc, &e));
         return 1;
     }
     printf("SLURM_JWT=%s\n", reply.jwt ? reply.jwt : "");
@@ -229,8 +235,9 @@ static int run_reconfigure(struct scontrol *s) {
     struct nothing request = {0};
     struct reconfigure_reply reply = {0};
     struct err e = {0};
-    if (cli_call(s->c, WIRE_Controller_Reconfigure, &request, &reply, &e)) {
-        fprintf(stderr, "slurm_reconfigure error:%s\n", e.text);
+    int rc = cli_call(s->c, WIRE_Controller_Reconfigure, &request, &reply, &e);
+    if (rc) {
+        fprintf(stderr, "slurm_reconfigure error:%s\n", denied_text(rc, &e));
         return 1;
     }
     for (uint32_t i = 0; i < reply.n_notes; i++)

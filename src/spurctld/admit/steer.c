@@ -45,12 +45,12 @@ static bool may_steer(const struct who *who, const struct job *j) {
     return who->is_admin || (who->uid == j->spec->uid && (who->uid != 0 || who->is_proven));
 }
 
-/* Sorts one job into the command or among the refused. */
-static void take(struct steering *st, const struct who *who, const struct job *j, uint32_t id) {
+/* Sorts one job into the command or among the refused; `denied` is what Slurm says to others than its owner. */
+static void take(struct steering *st, const struct who *who, const struct job *j, uint32_t id, int denied) {
     if (!j)
         refuse(st, id, E_JOB_ID);
     else if (!may_steer(who, j))
-        refuse(st, id, E_DENIED);
+        refuse(st, id, denied);
     else
         vec_push(&st->ids, id);
 }
@@ -92,7 +92,7 @@ static void select_for_cancel(struct steering *st, const struct who *who, const 
         const struct job *j = view_job(&v, req->job_ids[i]);
         if (j && req->user && !str_eq(j->spec->user, req->user))
             continue;
-        take(st, who, j, req->job_ids[i]);
+        take(st, who, j, req->job_ids[i], E_DENIED);
     }
     const struct job *j;
     if (req->n_job_ids || !req->user)
@@ -153,7 +153,7 @@ void admit_hold(struct room *r, const struct who *who, const struct hold_request
     struct view v;
     state_peek(r->state, &v);
     for (uint32_t i = 0; i < req->n_job_ids; i++)
-        take(st, who, view_job(&v, req->job_ids[i]), req->job_ids[i]);
+        take(st, who, view_job(&v, req->job_ids[i]), req->job_ids[i], E_USER);
     /* As Slurm: an administrator's `hold` is one that the owner can't lift, `uhold` is the owner's kind. */
     uint32_t hold = req->op == HOLD_OP_RELEASE                   ? HOLD_NONE
                     : req->op == HOLD_OP_HOLD && who->is_admin ? HOLD_ADMIN
