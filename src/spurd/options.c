@@ -226,6 +226,13 @@ static int read_text(const char *path, struct buf *out, struct err *e) {
     return 0;
 }
 
+/* All that is wrong, one a line, as spurctld --check-config tells it; the error is the first of it. */
+static void print_problems(const char *path, const char *problems) {
+    const char *rest = strchr(problems, '\n');
+    for (const char *line = rest ? rest + 1 : ""; *line; line += strcspn(line, "\n"), line += *line == '\n')
+        fprintf(stderr, "spurd: error: %s: %.*s\n", path, (int)strcspn(line, "\n"), line);
+}
+
 int options_read_config(struct options *o, struct arena *a, struct err *e) {
     auto_buf text = {0};
     auto_str problems = {0};
@@ -240,8 +247,10 @@ int options_read_config(struct options *o, struct arena *a, struct err *e) {
         code = toml_parse((const char *)text.p, text.n, a, &root, e);
     if (!code)
         code = conf_read(root, a, &conf, &problems, e);
-    if (code)
+    if (code) {
+        print_problems(o->config, str_text(&problems));
         return err_wrap(e, "%s", o->config);
+    }
     o->log_level = o->log_level ? o->log_level : conf.log_level;
     o->log_format = o->log_format ? o->log_format : conf.log_format;
     o->log_file = o->log_file ? o->log_file : conf.log_file;
