@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from spurtest import OVER, SubmitLoop, alive, wait_for
+from spurtest import BUILD, OVER, SubmitLoop, alive, wait_for
 
 KILLS = int(os.environ.get("SPUR_TEST_KILLS", "50"))
 
@@ -273,20 +273,45 @@ def test_a_full_disk_refuses_and_goes_on(new_cluster):
         subprocess.run(["umount", "-l", str(c.state)], check=True)
 
 
+def load(c, count, in_flight=16):
+    """Held jobs over one connection, quickly."""
+    got = subprocess.run([str(BUILD / "tests/bench/submit_load"), f"unix:{c.socket}", str(count), str(in_flight)], env=c.env, cwd=c.work,
+                         capture_output=True, text=True)
+    assert got.returncode == 0, got.stderr
+
+
+def counter(c, name):
+    return int(re.search(rf"{re.escape(name)}: (\d+)", c.run("sdiag").stdout)[1])
+
+
+@pytest.mark.sanitize
 def test_snapshots_bound_the_log_and_the_start(new_cluster):
     c = new_cluster(nodes=0, controller="snapshot_entries = 200")
-    ids = [c.submit("-H", "--wrap", "true") for _ in range(30)]
-    for _ in range(30):
-        c.run(["scontrol", "hold", *map(str, ids)])
-        c.run(["scontrol", "release", *map(str, ids)])
-        c.run(["scontrol", "hold", *map(str, ids)])
-    snapshots = wait_for(lambda: [p for p in journal_files(c) if "snapshot" in p.name], 30, "a snapshot")
-    assert snapshots
+    ids = [c.submit("-H", "--wrap", "true") for _ in range(10)]
+    load(c, 14000, 64)
+    wait_for(lambda: counter(c, "Snapshots taken") >= 2, 30, "snapshots")
+    last = counter(c, "Last index")
+    assert last > 14000
+    wait_for(lambda: (c.submit("-H", "--wrap", "true"), counter(c, "Entries in the log"))[1] < 10000, 30, "the log to be cut")
     c.ctld.restart()
-    assert sorted(c.queue()) == ids
+    assert counter(c, "Last index") >= last
+    there = c.queue()
+    assert len(there) >= 14011 and set(ids) <= set(there)
     more = [c.submit("-H", "--wrap", "true") for _ in range(10)]
     c.ctld.restart()
-    assert sorted(c.queue()) == ids + more
+    assert set(c.queue()) == set(there) | set(more)
+    c.run(["scontrol", "release", str(ids[0])])  # scripts that only a snapshot names are still there
+    assert c.state_of(ids[0]) == "PENDING"
+
+
+@pytest.mark.slow
+def test_kills_while_snapshots_are_taken(new_cluster):
+    c = new_cluster(nodes=1, cpus=8, controller="snapshot_entries = 64")
+    with SubmitLoop(c, pause=0.01) as loop:
+        for _ in range(max(5, KILLS // 3)):
+            time.sleep(random.uniform(0, 0.3))
+            c.ctld.restart()
+    check_nothing_lost(c, loop)
 
 
 # ---- written before it is told ----
@@ -431,10 +456,8 @@ def test_two_controllers_do_not_share_a_state_directory(cluster):
     c.wait_state(c.batch("true"), "COMPLETED")
 
 
-def test_the_test_clock_is_refused_with_a_real_state(cluster):
-    """A state that was made by the real clock is not opened by a faster one."""
-    c = cluster
-    c.ctld.kill()
-    got = subprocess.run([str(c.ctld.process.args[0]), f"--config={c.conf_path}", "--listen=127.0.0.1:0", "--state-dir", str(c.state),
-                          "--test-clock-scale=10"], capture_output=True, text=True, timeout=20, env={**os.environ, **c.daemon_env})
+@pytest.mark.parametrize("program", ["spurctld", "spurd"])
+def test_the_test_clock_is_refused_with_the_real_state(program, tmp_path):
+    got = subprocess.run([str(BUILD / "bin" / program), "--test-clock-scale=10", "--listen=127.0.0.1:0"], capture_output=True, text=True, timeout=20,
+                         cwd=tmp_path)
     assert got.returncode != 0 and "clock" in (got.stderr + got.stdout).lower()
