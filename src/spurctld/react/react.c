@@ -2,7 +2,8 @@
  *
  * An *effort* is what we are doing about one run: launching it on all its nodes, or ending it on those that are not
  * clean. At most one a job; an ending replaces a launch. Every step looks the job up again: what it finds decides, and
- * an effort whose run is not in that state any more just goes.
+ * an effort whose run is not in that state any more just goes. One goes on until the state says that it is over: a
+ * proposal that was refused (a full disk) is made again.
  *
  *     EV_JOB_STARTED ─► load blobs ─► Launch to every node but the first ─► to the first ─┬─ all said yes ─► propose RUNNING
  *                                       │ again until launch_timeout     runs the script  └─ one said no ──► propose UNDO
@@ -30,15 +31,20 @@ struct effort {
     struct react *re;
     uint32_t job_id, start_no;
     bool is_ending;
-    bool is_dead; /* replaced or done, but calls are still out */
-    unsigned out;  /* callbacks that will still come */
+    bool is_dead; /* replaced or done, but callbacks are still to come */
+    unsigned out;   /* callbacks that will still come */
+    unsigned calls; /* those of agents among them */
+    unsigned loads; /* those of the blob store */
     uint32_t n_nodes;
     bool *confirmed; /* launch: per node of the job, in its order */
+    char *failure;   /* launch: why it is to be undone */
+    bool is_proposed; /* launch: its outcome is on its way into the log */
     int64_t begun_ms;
-    uint64_t wait_ms; /* before the next round */
+    uint64_t wait_ms;  /* before the next round, when this one fails */
+    uint64_t pause_ms; /* not 0: this one has failed, and the next is so far off */
     struct host_timer *timer;
+    int64_t due_ms; /* of the timer */
     struct buf script, env;
-    bool has_blobs;
 };
 
 struct react {
@@ -58,6 +64,7 @@ struct react *react_new(struct room *r) {
 static void effort_free(struct effort *ef) {
     buf_fini(&ef->script);
     buf_fini(&ef->env);
+    free(ef->failure);
     free(ef->confirmed);
     free(ef);
 }
@@ -118,15 +125,34 @@ static void on_timer(void *arg) {
     try_round(ef);
 }
 
-static void again_in(struct effort *ef, uint64_t delay_ms) {
+static int64_t now_ms(const struct effort *ef) {
     struct host *h = ef->re->room->host;
-    if (!ef->timer)
-        ef->timer = h->timer_start(h->impl, delay_ms, on_timer, ef);
+    return h->now_ms(h->impl);
 }
 
+/* Sooner counts. */
+static void again_in(struct effort *ef, uint64_t delay_ms) {
+    struct host *h = ef->re->room->host;
+    int64_t due_ms = now_ms(ef) + (int64_t)delay_ms;
+    if (ef->timer && ef->due_ms <= due_ms)
+        return;
+    h->timer_stop(h->impl, ef->timer);
+    ef->due_ms = due_ms;
+    ef->timer = h->timer_start(h->impl, delay_ms, on_timer, ef);
+}
+
+/* However many fail in a round, the pause doubles once. */
 static void back_off(struct effort *ef) {
-    again_in(ef, ef->wait_ms);
-    ef->wait_ms = MIN(ef->wait_ms * 2, (uint64_t)RETRY_MOST_MS);
+    if (!ef->pause_ms) {
+        ef->pause_ms = ef->wait_ms;
+        ef->wait_ms = MIN(ef->wait_ms * 2, (uint64_t)RETRY_MOST_MS);
+    }
+    again_in(ef, ef->pause_ms);
+}
+
+/* Whether a refused proposal is worth making again: not when the state has gone on, or we don't lead. */
+static bool is_worth_repeating(int code) {
+    return code && code != E_STALE && code != E_NOT_LEADER && code != E_STOPPING;
 }
 
 /* ---- launching ---- */
@@ -137,12 +163,41 @@ struct node_call {
     uint32_t node_id;
 };
 
+static void on_outcome(void *arg, int code, const struct err *why, uint64_t index, const void *answer, size_t n) {
+    struct effort *ef = arg;
+    if (!effort_back(ef))
+        return;
+    ef->is_proposed = false;
+    if (!is_worth_repeating(code)) {
+        effort_drop(ef);
+        return;
+    }
+    log_warn("job %u start %u: its %s was refused, will be tried again: %s", ef->job_id, ef->start_no,
+             ef->failure ? "failure" : "start", why ? why->text : err_sentence(code));
+    back_off(ef);
+}
+
+static void propose_outcome(struct effort *ef) {
+    struct room *r = ef->re->room;
+    ef->is_proposed = true;
+    ef->pause_ms = 0;
+    ef->out++;
+    if (ef->failure) {
+        struct cmd_undo cmd = {ef->job_id, ef->start_no, ef->failure};
+        room_propose(r, CMD_UNDO, &cmd, 0, NULL, on_outcome, ef);
+    } else {
+        struct cmd_running cmd = {ef->job_id, ef->start_no};
+        room_propose(r, CMD_RUNNING, &cmd, 0, NULL, on_outcome, ef);
+    }
+}
+
 static void give_up_launch(struct effort *ef, const char *text) {
-    struct cmd_undo cmd = {ef->job_id, ef->start_no, text};
+    if (ef->failure || ef->is_proposed)
+        return;
+    ef->failure = xstrdup(text);
     ef->re->stats.launch_failures++;
     log_warn("job %u start %u: launch failed: %s", ef->job_id, ef->start_no, text);
-    room_propose_quietly(ef->re->room, CMD_UNDO, &cmd);
-    effort_drop(ef);
+    propose_outcome(ef);
 }
 
 static bool is_transport(int code) {
@@ -161,19 +216,13 @@ static void on_launched(void *arg, int code, const struct err *why, const void *
     struct effort *ef = call->ef;
     uint32_t index = call->index, node_id = call->node_id;
     free(call);
+    ef->calls--;
     if (!effort_back(ef))
         return;
     if (!code) {
         ef->confirmed[index] = true;
-        if (!is_confirmed_from(ef, 1))
-            return;
-        if (!ef->confirmed[0]) {
+        if (is_confirmed_from(ef, 1))
             try_round(ef);
-            return;
-        }
-        struct cmd_running cmd = {ef->job_id, ef->start_no};
-        room_propose_quietly(ef->re->room, CMD_RUNNING, &cmd);
-        effort_drop(ef);
         return;
     }
     if (is_transport(code)) {
@@ -216,34 +265,53 @@ static void launch_on(struct effort *ef, const struct job *j, uint32_t index) {
     struct node_call *call = xnew(struct node_call);
     *call = (struct node_call){ef, index, node->id};
     ef->out++;
+    ef->calls++;
     ef->re->stats.launches++;
     react_call(r, node, WIRE_Agent_Launch, &req, j->id, j->start_no, j->spec->uid, on_launched, call);
 }
 
-static void launch_round(struct effort *ef, const struct job *j) {
-    struct room *r = ef->re->room;
-    const struct rconf *conf = room_rconf(r);
+static int64_t launch_left_ms(const struct effort *ef) {
+    const struct rconf *conf = room_rconf(ef->re->room);
     int64_t most_ms = 1000 * (int64_t)(conf->launch_timeout_secs ? conf->launch_timeout_secs
                                                                  : DEFAULT_LAUNCH_TIMEOUT_SECS);
-    if (!j || j->state != JOB_RUNNING || !j->configuring) {
-        effort_drop(ef);
-        return;
-    }
-    if (r->host->now_ms(r->host->impl) - ef->begun_ms > most_ms) {
-        give_up_launch(ef, "the nodes could not be reached in time");
-        return;
-    }
-    if (!ef->has_blobs)
-        return; /* on_script and on_env come back here */
+    return ef->begun_ms + most_ms - now_ms(ef);
+}
+
+static void ask_nodes(struct effort *ef, const struct job *j) {
+    ef->pause_ms = 0;
     for (uint32_t i = 1; i < j->n_nodes; i++)
         if (!ef->confirmed[i])
             launch_on(ef, j, i);
     /* The first one runs the script: last, so that nothing has run of a start that must be undone. */
-    if (is_confirmed_from(ef, 1) && !ef->confirmed[0])
+    if (is_confirmed_from(ef, 1))
         launch_on(ef, j, 0);
 }
 
+static void launch_round(struct effort *ef, const struct job *j) {
+    if (!j || j->state != JOB_RUNNING || !j->configuring) {
+        effort_drop(ef);
+        return;
+    }
+    if (ef->is_proposed)
+        return; /* on_outcome comes back here */
+    for (uint32_t i = 0; i < j->n_nodes; i++)
+        ef->confirmed[i] |= j->nodes[i].is_done; /* has reported already: it must not be asked again */
+    if (ef->failure || is_confirmed_from(ef, 0)) {
+        propose_outcome(ef);
+        return;
+    }
+    int64_t left_ms = launch_left_ms(ef);
+    if (left_ms <= 0) {
+        give_up_launch(ef, "the nodes could not be reached in time");
+        return;
+    }
+    again_in(ef, (uint64_t)left_ms);
+    if (!ef->loads && !ef->calls) /* one round at a time: the last answer decides about the next */
+        ask_nodes(ef, j);
+}
+
 static void blob_back(struct effort *ef, struct buf *into, int code, const struct err *why, const void *p, size_t n) {
+    ef->loads--;
     if (!effort_back(ef))
         return;
     if (code) {
@@ -253,10 +321,8 @@ static void blob_back(struct effort *ef, struct buf *into, int code, const struc
         return;
     }
     buf_add(into, p, n);
-    if (ef->out)
-        return;
-    ef->has_blobs = true;
-    try_round(ef);
+    if (!ef->loads)
+        try_round(ef);
 }
 
 static void on_script(void *arg, int code, const struct err *why, const void *p, size_t n) {
@@ -276,34 +342,48 @@ static void load_blobs(struct effort *ef, const struct job *j) {
         return;
     }
     ef->out += 2;
+    ef->loads += 2;
     h->load(h->impl, j->spec->script_hash, on_script, ef);
     h->load(h->impl, j->spec->env_hash, on_env, ef);
 }
 
 /* ---- ending ---- */
 
+static void on_done_proposed(void *arg, int code, const struct err *why, uint64_t index, const void *answer,
+                             size_t n) {
+    struct effort *ef = arg;
+    if (effort_back(ef) && is_worth_repeating(code))
+        back_off(ef);
+}
+
+/* Nothing of it lives there: that is the report. */
+static void report_for(struct effort *ef, uint32_t node_id) {
+    struct room *r = ef->re->room;
+    struct cmd_node_done done = {.job_id = ef->job_id,
+                                 .start_no = ef->start_no,
+                                 .node_id = node_id,
+                                 .end_ms = r->host->unix_ms(r->host->impl)};
+    ef->out++;
+    room_propose(r, CMD_NODE_DONE, &done, 0, NULL, on_done_proposed, ef);
+}
+
 static void on_terminated(void *arg, int code, const struct err *why, const void *reply, size_t n) {
     struct node_call *call = arg;
     struct effort *ef = call->ef;
     uint32_t node_id = call->node_id;
     free(call);
+    ef->calls--;
     if (!effort_back(ef))
         return;
+    again_in(ef, ENDING_AGAIN_MS);
     if (code == E_NOT_FOUND || code == E_JOB_ID) {
-        /* Nothing of it lives there: that is the report. */
-        struct cmd_node_done done = {.job_id = ef->job_id,
-                                     .start_no = ef->start_no,
-                                     .node_id = node_id,
-                                     .end_ms = ef->re->room->host->unix_ms(ef->re->room->host->impl)};
-        room_propose_quietly(ef->re->room, CMD_NODE_DONE, &done);
+        report_for(ef, node_id);
         return;
     }
     if (code && !is_transport(code))
         log_warn("job %u start %u: terminate refused: %s", ef->job_id, ef->start_no, why ? why->text : "?");
     if (code)
         back_off(ef);
-    else
-        again_in(ef, ENDING_AGAIN_MS);
 }
 
 static const char *why_ending(const struct job *j) {
@@ -332,6 +412,7 @@ static void terminate_on(struct effort *ef, const struct job *j, const struct jo
     struct node_call *call = xnew(struct node_call);
     *call = (struct node_call){ef, 0, node->id};
     ef->out++;
+    ef->calls++;
     ef->re->stats.terminates++;
     react_call(r, node, WIRE_Agent_Terminate, &req, j->id, j->start_no, j->spec->uid, on_terminated, call);
 }
@@ -341,6 +422,11 @@ static void ending_round(struct effort *ef, const struct job *j) {
         effort_drop(ef);
         return;
     }
+    if (ef->calls) { /* one round at a time */
+        again_in(ef, ef->wait_ms);
+        return;
+    }
+    ef->pause_ms = 0;
     for (uint32_t i = 0; i < j->n_nodes; i++)
         if (!j->nodes[i].is_done)
             terminate_on(ef, j, &j->nodes[i]);
@@ -349,10 +435,6 @@ static void ending_round(struct effort *ef, const struct job *j) {
 /* ---- both ---- */
 
 static void try_round(struct effort *ef) {
-    if (ef->out) { /* one round at a time: the last answer decides about the next */
-        again_in(ef, ef->wait_ms);
-        return;
-    }
     if (ef->is_ending)
         ending_round(ef, job_of(ef));
     else
@@ -379,10 +461,11 @@ static void begin_effort(struct react *re, const struct job *j, bool is_ending) 
         .wait_ms = RETRY_FIRST_MS,
     };
     map64_put(&re->efforts, j->id, ef);
-    if (is_ending)
-        try_round(ef);
-    else
+    ef->out++; /* it may come to its end while it begins */
+    if (!is_ending)
         load_blobs(ef, j);
+    if (effort_back(ef))
+        try_round(ef);
 }
 
 static void derive(struct react *re, const struct job *j) {
@@ -408,7 +491,7 @@ void react_on_event(struct react *re, const struct event *ev) {
     if (ev->kind == EV_JOB_STARTED || ev->kind == EV_JOB_ENDING) {
         if (j && j->start_no == ev->start_no)
             derive(re, j);
-    } else if (ef && (ev->kind == EV_JOB_OVER || ev->kind == EV_JOB_PURGED || ev->kind == EV_JOB_PENDING)) {
+    } else if (ef && (!j || !job_holds_nodes(j))) {
         effort_drop(ef);
     }
 }
