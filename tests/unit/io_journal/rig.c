@@ -112,18 +112,23 @@ void rig_init(struct rig *r, const char *dir, struct loop *loop) {
     r->answer_snapshots = true;
 }
 
-static bool never(void *arg) {
-    return false;
+static void stop(void *arg) {
+    loop_stop(arg);
+}
+
+/* Not before what was posted to it has run. */
+void rig_loop_free(struct loop *l) {
+    loop_post(l, stop, l);
+    loop_run(l);
+    loop_free(l);
 }
 
 void rig_fini(struct rig *r) {
     rig_close(r);
     vec_fini(&r->log);
     free(r->answered);
-    if (!r->own_loop)
-        return;
-    loop_run_until(r->loop, never, NULL, 1); /* what was posted to it */
-    loop_free(r->loop);
+    if (r->own_loop)
+        rig_loop_free(r->loop);
 }
 
 int rig_try_open(struct rig *r, struct err *e) {

@@ -57,6 +57,7 @@ struct rig {
 
 void rig_init(struct rig *r, const char *dir, struct loop *loop); /* loop NULL: one of its own */
 void rig_fini(struct rig *r);
+void rig_loop_free(struct loop *l);
 int rig_try_open(struct rig *r, struct err *e);
 void rig_open(struct rig *r);   /* must work */
 void rig_close(struct rig *r);

