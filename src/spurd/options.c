@@ -227,10 +227,11 @@ static int read_text(const char *path, struct buf *out, struct err *e) {
 }
 
 /* All that is wrong, one a line, as spurctld --check-config tells it; the error is the first of it. */
-static void print_problems(const char *path, const char *problems) {
-    const char *rest = strchr(problems, '\n');
-    for (const char *line = rest ? rest + 1 : ""; *line; line += strcspn(line, "\n"), line += *line == '\n')
-        fprintf(stderr, "spurd: error: %s: %.*s\n", path, (int)strcspn(line, "\n"), line);
+static void print_problems(const char *path, char *problems) {
+    char *save = NULL;
+    (void)strtok_r(problems, "\n", &save);
+    for (char *line; (line = strtok_r(NULL, "\n", &save));)
+        fprintf(stderr, "spurd: error: %s: %s\n", path, line);
 }
 
 int options_read_config(struct options *o, struct arena *a, struct err *e) {
@@ -248,7 +249,8 @@ int options_read_config(struct options *o, struct arena *a, struct err *e) {
     if (!code)
         code = conf_read(root, a, &conf, &problems, e);
     if (code) {
-        print_problems(o->config, str_text(&problems));
+        if (problems.p)
+            print_problems(o->config, problems.p);
         return err_wrap(e, "%s", o->config);
     }
     o->log_level = o->log_level ? o->log_level : conf.log_level;
