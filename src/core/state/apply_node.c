@@ -39,7 +39,8 @@ int apply_cluster_init(struct apply *ap, const struct cmd_cluster_init *cmd) {
 
 int apply_config_set(struct apply *ap, const struct cmd_config_set *cmd) {
     struct state *s = ap->s;
-    if (!cmd->conf)
+    const struct rconf *conf = cmd->conf;
+    if (!conf && !cmd->n_hash)
         return apply_refuse(ap, E_CONFIG, "a configuration is missing");
     struct cluster next = *s->cluster;
     struct member *members = arena_calloc(ap->arena, next.n_members + 1, sizeof(*members));
@@ -47,13 +48,16 @@ int apply_config_set(struct apply *ap, const struct cmd_config_set *cmd) {
     for (uint32_t i = 0; i < next.n_members; i++)
         if (next.members[i].id != cmd->member_id)
             members[n++] = next.members[i];
-    members[n++] = (struct member){cmd->member_id, cmd->conf->hash, cmd->conf->n_hash};
+    members[n++] = conf ? (struct member){cmd->member_id, conf->hash, conf->n_hash}
+                        : (struct member){cmd->member_id, cmd->hash, cmd->n_hash};
     next.members = members;
     next.n_members = n;
-    next.conf = cmd->conf;
+    next.conf = conf ? conf : next.conf;
     state_set_cluster(s, &next);
-    state_set_parts(s, cmd->conf->parts, cmd->conf->n_parts);
-    s->counters.next_job_id = MAX(s->counters.next_job_id, MAX(cmd->conf->first_job_id, 1u));
+    if (!conf)
+        return 0;
+    state_set_parts(s, conf->parts, conf->n_parts);
+    s->counters.next_job_id = MAX(s->counters.next_job_id, MAX(conf->first_job_id, 1u));
     const struct node *node;
     for (uint64_t k = 0; (node = cow_next(s->nodes.root, &k)); k++) {
         struct node changed = *node;

@@ -31,8 +31,9 @@ enum command {
 REC_DECLARE(cmd_cluster_init, CMD_CLUSTER_INIT_FIELDS)
 
 #define CMD_CONFIG_SET_FIELDS(F)                                                                                       \
-    F(SUB, conf, 1, rconf)                                                                                             \
-    F(U32, member_id, 2, _) /* whose file it is */
+    F(SUB, conf, 1, rconf) /* NULL: it is in force already, and only to be noted as the member's */                    \
+    F(U32, member_id, 2, _) /* whose file it is */                                                                     \
+    F(BYTES, hash, 3, _)    /* the file's, where conf is NULL */
 REC_DECLARE(cmd_config_set, CMD_CONFIG_SET_FIELDS)
 
 #define CMD_SUBMIT_FIELDS(F)                                                                                           \

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The writer. Ends are collected while a batch is being written and become the next one, so that a burst costs few
- * transactions. One batch is out at a time: order without a lock.
+ * transactions. One batch is out at a time: order without a lock. A batch never begins within an entry: one entry may end
+ * many jobs, and the mark that is written with the first of them would tell the next start that it has them all.
  */
 #include "spurctld/acct/acct.h"
 
@@ -36,7 +37,7 @@ struct acct {
     struct sql_stmt *insert, *mark;
     rows next, out;         /* collected; being written */
     bool is_out;
-    struct host_timer *retry;
+    struct host_timer *timer; /* of the next batch */
     uint64_t flushed;
     VEC(struct waiter) waiters;
     int failed; /* of the batch that came back */
@@ -136,21 +137,25 @@ static void drop_rows(rows *r) {
     r->n = 0;
 }
 
-static void on_retry(void *arg) {
+static void on_timer(void *arg) {
     struct acct *a = arg;
-    a->retry = NULL;
+    a->timer = NULL;
     begin_batch(a);
+}
+
+static void begin_in(struct acct *a, uint64_t delay_ms) {
+    struct host *h = a->room->host;
+    if (!a->timer)
+        a->timer = h->timer_start(h->impl, delay_ms, on_timer, a);
 }
 
 static void done(void *arg) {
     struct acct *a = arg;
-    struct host *h = a->room->host;
     a->is_out = false;
     if (a->failed) { /* a full disk: the rows stay, the jobs stay in the state, and we try again */
         if (!a->stats.failures++ || a->stats.failures % 60 == 0)
             log_error("history can't be written, will be tried again: %s", a->why.text);
-        if (!a->retry)
-            a->retry = h->timer_start(h->impl, RETRY_MS, on_retry, a);
+        begin_in(a, RETRY_MS);
         return;
     }
     a->stats.batches++;
@@ -178,8 +183,8 @@ static void begin_batch(struct acct *a) {
 static void add(struct acct *a, uint64_t index, const struct job *j) {
     struct row row = {index, rec_pack(job_rec(), j)};
     vec_push(&a->next, row);
-    if (!a->retry)
-        begin_batch(a);
+    if (!a->is_out)
+        begin_in(a, 0);
 }
 
 void acct_on_event(struct acct *a, uint64_t index, const struct event *ev) {
@@ -242,8 +247,7 @@ void acct_close(struct acct *a) {
         return;
     struct host *h = a->room->host;
     must(!a->is_out);
-    if (a->retry)
-        h->timer_stop(h->impl, a->retry);
+    h->timer_stop(h->impl, a->timer);
     while (a->db && (a->out.n || a->next.n)) {
         if (!a->out.n) {
             rows empty = a->out;

@@ -80,6 +80,13 @@ static const struct run_ref *find_run(const struct run_ref *runs, uint32_t n, ui
     return NULL;
 }
 
+static bool is_on(const struct job *j, uint32_t node_id) {
+    for (uint32_t i = 0; i < j->n_nodes; i++)
+        if (j->nodes[i].node_id == node_id)
+            return !j->nodes[i].is_done;
+    return false;
+}
+
 /* Runs that the agent has and the state does not know: they must go. */
 static void strangers(struct room *r, uint32_t node_id, const struct run_ref *runs, uint32_t n, struct arena *a,
                       const struct run_ref **out, uint32_t *out_n) {
@@ -89,10 +96,7 @@ static void strangers(struct room *r, uint32_t node_id, const struct run_ref *ru
     uint32_t n_end = 0;
     for (uint32_t i = 0; i < n; i++) {
         const struct job *j = view_job(&v, runs[i].job_id);
-        bool wanted = false;
-        for (uint32_t k = 0; j && j->start_no == runs[i].start_no && job_holds_nodes(j) && k < j->n_nodes; k++)
-            wanted |= j->nodes[k].node_id == node_id && !j->nodes[k].is_done;
-        if (!wanted)
+        if (!j || j->start_no != runs[i].start_no || !job_holds_nodes(j) || !is_on(j, node_id))
             end[n_end++] = runs[i];
     }
     *out = end;
@@ -109,19 +113,19 @@ static void report_lost(struct room *r, uint32_t node_id, const struct run_ref *
     uint32_t id;
     while (lead_next_holding(r->lead, &cursor, &id)) {
         const struct job *j = view_job(&v, id);
-        if (!j || !job_holds_nodes(j) || j->configuring || find_run(runs, n, j->id, j->start_no))
+        if (!j || !job_holds_nodes(j) || j->configuring || !is_on(j, node_id))
             continue;
-        for (uint32_t i = 0; i < j->n_nodes; i++)
-            if (j->nodes[i].node_id == node_id && !j->nodes[i].is_done &&
-                lead_suspect(r->lead, j->id, j->start_no, node_id)) {
-                struct cmd_node_done cmd = {.job_id = j->id,
-                                            .start_no = j->start_no,
-                                            .node_id = node_id,
-                                            .node_failed = true,
-                                            .text = "the node came back without the job",
-                                            .end_ms = r->host->unix_ms(r->host->impl)};
-                vec_push(&lost, cmd);
-            }
+        if (find_run(runs, n, j->id, j->start_no)) {
+            lead_listed(r->lead, j->id, j->start_no, node_id);
+        } else if (lead_suspect(r->lead, j->id, j->start_no, node_id)) {
+            struct cmd_node_done cmd = {.job_id = j->id,
+                                        .start_no = j->start_no,
+                                        .node_id = node_id,
+                                        .node_failed = true,
+                                        .text = "the node came back without the job",
+                                        .end_ms = r->host->unix_ms(r->host->impl)};
+            vec_push(&lost, cmd);
+        }
     }
     for (size_t i = 0; i < lost.n; i++)
         room_propose_quietly(r, CMD_NODE_DONE, &lost.p[i]);

@@ -44,6 +44,7 @@ struct lead {
     struct map64 suspects; /* hash of a run and its node → when it was first missed, as a pointer */
     VEC(struct over) over; /* in the order in which they ended, from `first` on */
     size_t first;
+    bool is_purging; /* the outcome of one is still to come */
 };
 
 static void on_tick(void *arg);
@@ -104,9 +105,16 @@ static void note_over(struct lead *l, const struct job *j) {
     vec_push(&l->over, o);
 }
 
+static int by_end(const void *x, const void *y) {
+    const struct over *a = x, *b = y;
+    return a->end_ms < b->end_ms ? -1 : a->end_ms > b->end_ms;
+}
+
+/* What an earlier time as leader, or a late call between the two, has left behind is worth nothing: silence above all. */
 void lead_begin(struct lead *l) {
     struct view v;
     const struct job *j;
+    lead_end(l);
     state_peek(l->room->state, &v);
     l->next_job_id = v.counters.next_job_id;
     for (uint64_t k = 0; (j = view_next_job(&v, &k)); k++) {
@@ -115,6 +123,8 @@ void lead_begin(struct lead *l) {
         else if (job_is_over(j))
             note_over(l, j);
     }
+    if (l->over.n)
+        qsort(l->over.p, l->over.n, sizeof(*l->over.p), by_end);
     const struct node *n;
     for (uint64_t k = 0; (n = view_next_node(&v, &k)); k++)
         soft(l, n->id);
@@ -144,13 +154,12 @@ uint32_t lead_take_job_id(struct room *r) {
     const struct rconf *conf = room_rconf(r);
     uint32_t last = conf->max_job_id ? MIN(conf->max_job_id, JOB_ID_MAX) : JOB_ID_MAX;
     uint32_t first = MAX(conf->first_job_id, 1u);
-    for (uint32_t tried = 0; tried < 100000; tried++) {
-        uint32_t id = l->next_job_id++;
-        if (id > last) {
+    size_t most = cow_count(v.jobs) + 1; /* ids that are used, and one that is not */
+    for (size_t tried = 0; tried < most; tried++) {
+        if (l->next_job_id < first || l->next_job_id > last)
             l->next_job_id = first;
-            continue;
-        }
-        if (!view_job(&v, id))
+        uint32_t id = l->next_job_id++;
+        if (id <= last && !view_job(&v, id))
             return id;
     }
     return 0;
@@ -193,8 +202,12 @@ bool lead_runs_changed(struct lead *l, uint32_t node_id, uint64_t runs_hash, boo
     return true;
 }
 
+static uint64_t run_at(uint32_t job_id, uint32_t start_no, uint32_t node_id) {
+    return hash_u64((uint64_t)job_id << 32 | start_no) ^ hash_u64(node_id);
+}
+
 bool lead_suspect(struct lead *l, uint32_t job_id, uint32_t start_no, uint32_t node_id) {
-    uint64_t key = hash_u64((uint64_t)job_id << 32 | start_no) ^ hash_u64(node_id);
+    uint64_t key = run_at(job_id, start_no, node_id);
     int64_t now_ms = l->room->host->now_ms(l->room->host->impl);
     int64_t since_ms = (int64_t)(intptr_t)map64_get(&l->suspects, key);
     if (since_ms && now_ms - since_ms >= SUSPECT_MS) {
@@ -209,15 +222,18 @@ bool lead_suspect(struct lead *l, uint32_t job_id, uint32_t start_no, uint32_t n
     return false;
 }
 
+void lead_listed(struct lead *l, uint32_t job_id, uint32_t start_no, uint32_t node_id) {
+    if (l->suspects.n)
+        map64_del(&l->suspects, run_at(job_id, start_no, node_id));
+}
+
 struct lead_node lead_node(const struct lead *l, uint32_t node_id) {
     const struct soft_node *n = map64_get(&l->nodes, node_id);
     return n ? (struct lead_node){n->cpu_load_hundredths, n->free_mem_mb, n->heard_unix} : (struct lead_node){0};
 }
 
-static void node_is_down(struct lead *l, const struct view *v, const struct node *n) {
-    struct cmd_node_state cmd = {.node_id = n->id, .not_responding = true, .down = true, .reason = "Not responding"};
-    log_warn("node %s does not respond: down", n->name);
-    room_propose_quietly(l->room, CMD_NODE_STATE, &cmd);
+/* Until none is left: whoever led before may have said that the node is down and nothing more. */
+static void end_runs_of(struct lead *l, const struct view *v, const struct node *n) {
     size_t cursor = 0;
     uint32_t id;
     while (lead_next_holding(l, &cursor, &id)) {
@@ -239,14 +255,25 @@ static void node_is_down(struct lead *l, const struct view *v, const struct node
     }
 }
 
+static void node_is_silent(struct lead *l, const struct view *v, const struct node *n) {
+    if (n->base == NODE_UP) {
+        struct cmd_node_state cmd = {
+            .node_id = n->id, .not_responding = true, .down = true, .reason = "Not responding"};
+        log_warn("node %s does not respond: down", n->name);
+        room_propose_quietly(l->room, CMD_NODE_STATE, &cmd);
+    }
+    if (n->n_jobs && (n->base == NODE_UP || n->not_responding))
+        end_runs_of(l, v, n);
+}
+
 static void watch_nodes(struct lead *l, const struct view *v, const struct rconf *conf) {
     int64_t now_ms = l->room->host->now_ms(l->room->host->impl);
     int64_t limit_ms = 1000 * (int64_t)(conf->heartbeat_timeout_secs ? conf->heartbeat_timeout_secs
                                                                      : DEFAULT_HEARTBEAT_SECS);
     const struct node *n;
     for (uint64_t k = 0; (n = view_next_node(v, &k)); k++)
-        if (n->base == NODE_UP && now_ms - soft(l, n->id)->heard_ms > limit_ms)
-            node_is_down(l, v, n);
+        if (now_ms - soft(l, n->id)->heard_ms > limit_ms)
+            node_is_silent(l, v, n);
 }
 
 /* ---- limits and ages ---- */
@@ -280,19 +307,37 @@ static void watch_limits(struct lead *l, const struct view *v, int64_t now_ms) {
     vec_fini(&late);
 }
 
+static void purge(struct lead *l);
+
+static void on_purged(void *arg, int code, const struct err *why, uint64_t index, const void *answer, size_t n) {
+    struct lead *l = arg;
+    l->is_purging = false;
+    if (!code && l->timer) /* there may be more; refused, the next tick tries again */
+        purge(l);
+}
+
 /* A job leaves the state when it is old enough and its row is in the history for good. */
-static void purge(struct lead *l, const struct view *v, const struct rconf *conf, int64_t now_ms) {
+static bool may_go(const struct lead *l, const struct job *j, int64_t end_ms) {
+    const struct rconf *conf = room_rconf(l->room);
+    struct host *h = l->room->host;
     int64_t age_ms = 1000 * (int64_t)(conf->min_job_age_secs ? conf->min_job_age_secs : DEFAULT_MIN_JOB_AGE_SECS);
-    uint64_t safe = acct_flushed_index(l->room->acct);
+    return h->unix_ms(h->impl) >= end_ms + age_ms && j->ended_index <= acct_flushed_index(l->room->acct);
+}
+
+static void purge(struct lead *l) {
+    struct view v;
     VEC(uint32_t) ids = {0};
-    while (l->first < l->over.n && ids.n < PURGE_BATCH) {
-        const struct over *o = &l->over.p[l->first];
-        const struct job *j = view_job(v, o->job_id);
-        if (j && job_is_over(j) && (now_ms < o->end_ms + age_ms || j->ended_index > safe))
+    if (l->is_purging)
+        return;
+    state_peek(l->room->state, &v);
+    for (size_t i = l->first; i < l->over.n && ids.n < PURGE_BATCH; i++) {
+        const struct job *j = view_job(&v, l->over.p[i].job_id);
+        if (j && job_is_over(j) && !may_go(l, j, l->over.p[i].end_ms))
             break;
         if (j && job_is_over(j))
             vec_push(&ids, j->id);
-        l->first++;
+        else if (i == l->first)
+            l->first++; /* gone */
     }
     if (l->first > 4096 && l->first * 2 > l->over.n) {
         l->over.n -= l->first;
@@ -301,7 +346,8 @@ static void purge(struct lead *l, const struct view *v, const struct rconf *conf
     }
     if (ids.n) {
         struct cmd_purge cmd = {ids.p, (uint32_t)ids.n};
-        room_propose_quietly(l->room, CMD_PURGE, &cmd);
+        l->is_purging = true;
+        room_propose(l->room, CMD_PURGE, &cmd, 0, NULL, on_purged, l);
     }
     vec_fini(&ids);
 }
@@ -314,7 +360,7 @@ static void on_tick(void *arg) {
     int64_t now_ms = l->room->host->unix_ms(l->room->host->impl);
     watch_nodes(l, &v, conf);
     watch_limits(l, &v, now_ms);
-    purge(l, &v, conf, now_ms);
+    purge(l);
     schedule(l);
 }
 
@@ -332,24 +378,33 @@ static bool same_hash(const uint8_t *a, uint32_t n_a, const uint8_t *b, uint32_t
 }
 
 /* The rule of the design: a member offers its file at its start only when that differs from the one it started with
- * last, and from what is in force; so a rolling restart onto a new file, or back, doesn't flap. */
-static bool should_offer(const struct lead *l) {
+ * last, and from what is in force; so a rolling restart onto a new file, or back, doesn't flap. With which one it started
+ * is noted in any case: else it would offer an old file at some later fail-over. */
+enum offer { OFFER_NOTHING, OFFER_NOTE, OFFER_FILE };
+
+static enum offer what_to_offer(const struct lead *l) {
     struct view v;
     state_peek(l->room->state, &v);
     const struct rconf *mine = &l->room->conf->rep;
     const struct member *last = member_of(v.cluster, l->room->member_id);
     if (!v.cluster->conf)
-        return true;
+        return OFFER_FILE;
     if (last && same_hash(last->hash, last->n_hash, mine->hash, mine->n_hash))
-        return false;
-    return !same_hash(v.cluster->conf->hash, v.cluster->conf->n_hash, mine->hash, mine->n_hash);
+        return OFFER_NOTHING;
+    bool is_in_force = same_hash(v.cluster->conf->hash, v.cluster->conf->n_hash, mine->hash, mine->n_hash);
+    return is_in_force ? OFFER_NOTE : OFFER_FILE;
 }
 
 void lead_offer_config(struct lead *l, bool force, host_proposed_fn done, void *arg) {
-    if (!force && !should_offer(l)) {
+    enum offer offer = force ? OFFER_FILE : what_to_offer(l);
+    if (offer == OFFER_NOTHING) {
         done(arg, 0, NULL, 0, NULL, 0);
         return;
     }
-    struct cmd_config_set cmd = {.conf = &l->room->conf->rep, .member_id = l->room->member_id};
+    const struct rconf *mine = &l->room->conf->rep;
+    struct cmd_config_set cmd = {.conf = offer == OFFER_FILE ? mine : NULL,
+                                 .member_id = l->room->member_id,
+                                 .hash = mine->hash,
+                                 .n_hash = mine->n_hash};
     room_propose(l->room, CMD_CONFIG_SET, &cmd, 0, NULL, done, arg);
 }

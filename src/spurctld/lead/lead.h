@@ -26,8 +26,9 @@ bool lead_runs_changed(struct lead *l, uint32_t node_id, uint64_t runs_hash, boo
 /* The jobs that hold nodes now, in no order, without a scan of all jobs: for (size_t c = 0; lead_next_holding(l, &c, &id);) */
 bool lead_next_holding(const struct lead *l, size_t *cursor, uint32_t *out_job_id);
 
-/* A run that its agent did not list: true when that was so before, in an earlier list of the same run. */
+/* A run that its agent did not list: true when that was so before, in an earlier list, and no list between had it. */
 bool lead_suspect(struct lead *l, uint32_t job_id, uint32_t start_no, uint32_t node_id);
+void lead_listed(struct lead *l, uint32_t job_id, uint32_t start_no, uint32_t node_id);
 struct lead_node {
     uint32_t cpu_load_hundredths;
     uint64_t free_mem_mb;
@@ -35,7 +36,7 @@ struct lead_node {
 };
 struct lead_node lead_node(const struct lead *l, uint32_t node_id);
 
-/* Offers this member's file: at start by the hash rule of the design, with `force` (scontrol reconfigure) always.
+/* Offers this member's file: by the hash rule of the design, with `force` (scontrol reconfigure) always.
  * done's answer is empty. */
 void lead_offer_config(struct lead *l, bool force, host_proposed_fn done, void *arg);
 
