@@ -4,9 +4,9 @@
  *
  *     sched_pass [NODES [JOBS [ROUNDS [ONLY]]]]
  *
- * Each line is one situation: the first pass (which makes the timelines) and the median of those behind it (which keep them),
- * in milliseconds of processor time, and how many pending jobs a second that is. Build it with -Dbuildtype=release: other builds compare the
- * timelines with new ones at each pass.
+ * Each line is one situation: the first pass (which makes the timelines) and the median of those behind it (which keep
+ * them), in milliseconds of processor time, and how many pending jobs a second that is. Build it with
+ * -Dbuildtype=release: other builds compare the timelines with new ones at each pass.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,7 +53,8 @@ static void run_jobs(struct world *w, uint32_t per_node, uint32_t each) {
     for (uint32_t id = 1; id <= n_nodes; id++) {
         for (uint32_t i = 0; i < per_node; i++) {
             const struct node *n = cow_get(w->nodes.root, id);
-            uint32_t job = world_submit(w, (struct job_spec){.n_tasks = each, .time_limit_min = 30 + roll(600)}, NOW - 900);
+            uint32_t job =
+                world_submit(w, (struct job_spec){.n_tasks = each, .time_limit_min = 30 + roll(600)}, NOW - 900);
             struct job_node jn = {.node_id = id, .name = n->name, .cpus = each, .mem_mb = 1000, .n_tasks = each};
             struct sched_start st = {.job_id = job, .partition = "debug", .nodes = &jn, .n_nodes = 1,
                                      .time_limit_min = 30 + roll(600)};
@@ -71,8 +72,11 @@ static void submit_same(struct world *w, uint32_t n, uint32_t cpus) {
 static void submit_mixed(struct world *w, uint32_t n, uint32_t n_parts, uint32_t least_min) {
     char part[16];
     for (uint32_t i = 0; i < n; i++) {
-        struct job_spec s = {.n_tasks = 1 + roll(roll(10) ? 32 : 2000), .cpus_per_task = 1 + roll(4),
-                             .mem_node_mb = 1 + roll(8000), .time_limit_min = least_min + roll(1440), .nice = roll(500)};
+        struct job_spec s = {.n_tasks = 1 + roll(roll(10) ? 32 : 2000),
+                             .cpus_per_task = 1 + roll(4),
+                             .mem_node_mb = 1 + roll(8000),
+                             .time_limit_min = least_min + roll(1440),
+                             .nice = roll(500)};
         s.n_tasks_given = s.n_tasks;
         if (!roll(4))
             s.min_nodes = s.max_nodes = 1 + roll(MIN(s.n_tasks, 16u));
@@ -106,8 +110,8 @@ static void measure(const char *what, struct world *w) {
     double first = ms[0];
     qsort(ms + 1, n_rounds, sizeof(*ms), by_time);
     double mid = ms[1 + n_rounds / 2];
-    printf("%-46s first %7.2f ms, then %7.2f ms (worst %7.2f), %9.0f jobs/s; %u started, %u looked at\n", what, first, mid,
-           ms[n_rounds], (p.n_notes + p.n_starts) / mid * 1e3, p.n_starts, p.n_considered);
+    printf("%-46s first %7.2f ms, then %7.2f ms (worst %7.2f), %9.0f jobs/s; %u started, %u looked at\n", what, first,
+           mid, ms[n_rounds], (p.n_notes + p.n_starts) / mid * 1e3, p.n_starts, p.n_considered);
     free(ms);
     sched_free(s);
     world_fini(w);

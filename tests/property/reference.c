@@ -24,9 +24,8 @@ struct ref {
     bool is_blocked[MAX_PARTS];
     bool is_out_of_sight; /* a promise that the plan doesn't show, or behind the horizon: the rest can't be judged */
     struct {
-        const struct sched_note *note;
-        int64_t secs;
-    } promised[MAX_JOBS]; /* by job */
+        int64_t from, to;
+    } promised[MAX_JOBS]; /* by job; 0: no promise */
     uint32_t told[MAX_JOBS]; /* by job: the reason so far */
     bool is_started[MAX_JOBS];
 };
@@ -70,7 +69,8 @@ static int node_of(const struct ref *r, uint32_t id) {
 }
 
 static int64_t end_of(const struct ref *r, const struct job *j) {
-    int64_t end = j->start_ms / 1000 + (j->time_limit_min == TIME_LIMIT_NONE ? 365 * 86400 : (int64_t)j->time_limit_min * 60);
+    int64_t end =
+        j->start_ms / 1000 + (j->time_limit_min == TIME_LIMIT_NONE ? 365 * 86400 : (int64_t)j->time_limit_min * 60);
     return j->completing || end <= r->now ? r->now + 1 : end;
 }
 
@@ -171,7 +171,8 @@ static bool demands_met(const struct ref *r, const struct wish *w, unsigned set)
     return true;
 }
 
-/* The size of the smallest set of nodes that holds the job from `from` on (the largest, when it wants many); 0: none. */
+/* The size of the smallest set of nodes that holds the job from `from` on (the largest, when it wants many);
+ * 0: none. */
 static uint32_t best_set(const struct ref *r, const struct wish *w, int64_t from, bool empty, bool any_state) {
     uint32_t room[REF_NODES], best = 0;
     for (int n = 0; n < r->n_nodes; n++)
@@ -208,6 +209,15 @@ static const struct sched_note *note_of(const struct ref *r, uint32_t id) {
     for (uint32_t i = 0; i < r->plan->n_notes; i++) {
         if (r->plan->notes[i].job_id == id)
             return &r->plan->notes[i];
+    }
+    return NULL;
+}
+
+/* The nodes of its promise; NULL: it has none. */
+static const struct sched_detail *promise_of(const struct ref *r, uint32_t id) {
+    for (uint32_t i = 0; i < r->plan->n_details; i++) {
+        if (r->plan->details[i].job_id == id && r->plan->details[i].nodes)
+            return &r->plan->details[i];
     }
     return NULL;
 }
@@ -368,12 +378,13 @@ static bool check_promise(struct ref *r, const struct turn *t, const struct sche
     if (where < 0)
         return true;
     struct wish w = wish_of(r, t->job, r->part[where]);
-    if (!check_nodes(r, &w, note->nodes, note->n_nodes, best))
-        return false;
-    lay_nodes(r, note->nodes, note->n_nodes, best, best + w.secs, 1);
+    const struct sched_detail *d = promise_of(r, t->job->id);
+    if (!d || !check_nodes(r, &w, d->nodes, d->n_nodes, best))
+        return d || wrong(r, t->job, "no nodes for its promise");
+    lay_nodes(r, d->nodes, d->n_nodes, best, best + w.secs, 1);
     r->n_promises[where]++;
-    r->promised[t->job->id].note = note;
-    r->promised[t->job->id].secs = w.secs;
+    r->promised[t->job->id].from = best;
+    r->promised[t->job->id].to = best + w.secs;
     return true;
 }
 
@@ -409,9 +420,9 @@ static bool check_waiting(struct ref *r, const struct turn *t) {
 
 /* Puts a job's promise down or takes it up again: it must not be in the job's own way at a later turn. */
 static void own_promise(struct ref *r, const struct job *j, int sign) {
-    const struct sched_note *n = r->promised[j->id].note;
-    if (n)
-        lay_nodes(r, n->nodes, n->n_nodes, n->expected_start_unix, n->expected_start_unix + r->promised[j->id].secs, sign);
+    const struct sched_detail *d = promise_of(r, j->id);
+    if (r->promised[j->id].from)
+        lay_nodes(r, d->nodes, d->n_nodes, r->promised[j->id].from, r->promised[j->id].to, sign);
 }
 
 static bool check_turn(struct ref *r, const struct turn *t) {
@@ -428,7 +439,7 @@ static bool check_turn(struct ref *r, const struct turn *t) {
     own_promise(r, t->job, -1);
     bool ok = check_waiting(r, t);
     own_promise(r, t->job, 1);
-    return ok && (r->promised[t->job->id].note || check_promise(r, t, note));
+    return ok && (r->promised[t->job->id].from || check_promise(r, t, note));
 }
 
 static bool check_gated(struct ref *r, const struct job *j) {
@@ -450,12 +461,12 @@ static bool check_reasons(struct ref *r) {
     return true;
 }
 
-/* A job that never had a promise has no nodes in its note. */
+/* Nobody is promised anything out of turn. */
 static bool check_no_promise(struct ref *r) {
-    for (uint32_t i = 0; i < r->plan->n_notes; i++) {
-        const struct sched_note *n = &r->plan->notes[i];
-        if (n->nodes && !r->promised[n->job_id].note) {
-            str_addf(r->why, "job %u: a promise that was not due", n->job_id);
+    for (uint32_t i = 0; i < r->plan->n_details; i++) {
+        uint32_t id = r->plan->details[i].job_id;
+        if (r->plan->details[i].nodes && !r->promised[id].from) {
+            str_addf(r->why, "job %u: a promise that was not due", id);
             return false;
         }
     }
@@ -483,7 +494,8 @@ static bool judge(struct ref *r) {
     return r->is_out_of_sight || (check_reasons(r) && check_no_promise(r));
 }
 
-bool reference_check(const struct view *v, int64_t now, uint32_t promises, const struct sched_plan *p, struct str *why) {
+bool reference_check(const struct view *v, int64_t now, uint32_t promises, const struct sched_plan *p,
+                     struct str *why) {
     struct ref *r = xcalloc(1, sizeof(*r));
     r->v = v, r->now = now, r->plan = p, r->promises = promises, r->why = why;
     const struct node *n;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A slow and obviously right judge of plans for small clusters: second by second, set of nodes by set of nodes. It shares
- * no code with the planner but the model's questions to nodes and partitions.
+ * A slow and obviously right judge of plans for small clusters: second by second, set of nodes by set of nodes. It
+ * shares no code with the planner but the model's questions to nodes and partitions.
  */
 #ifndef SPUR_TESTS_REFERENCE_H
 #define SPUR_TESTS_REFERENCE_H

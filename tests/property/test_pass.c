@@ -56,13 +56,15 @@ static void one(uint64_t seed, const struct kind *k, uint32_t promises) {
 }
 
 static void easy(void **state) {
-    const struct kind k = {.max_nodes = 4, .max_cpus = 6, .max_mem = 16, .max_parts = 1, .max_minutes = 5, .one_weight = true};
+    const struct kind k = {
+        .max_nodes = 4, .max_cpus = 6, .max_mem = 16, .max_parts = 1, .max_minutes = 5, .one_weight = true};
     for (uint32_t i = 0; i < property_cases(1500); i++)
         one(property_seed() * 1000003 + i, &k, 1);
 }
 
 static void several_partitions(void **state) {
-    const struct kind k = {.max_nodes = 5, .max_cpus = 4, .max_mem = 8, .max_parts = 3, .max_minutes = 4, .one_weight = true};
+    const struct kind k = {
+        .max_nodes = 5, .max_cpus = 4, .max_mem = 8, .max_parts = 3, .max_minutes = 4, .one_weight = true};
     for (uint32_t i = 0; i < property_cases(1500); i++)
         one(property_seed() * 1000033 + i, &k, 1);
 }

@@ -68,9 +68,12 @@ static void print_plan(const struct sched_plan *p, struct str *out) {
     }
     for (uint32_t i = 0; i < p->n_notes; i++) {
         const struct sched_note *n = &p->notes[i];
-        str_addf(out, "note %u %u %lld %llu %s", n->job_id, n->reason, (long long)n->expected_start_unix,
-                 (unsigned long long)n->priority, n->text ? n->text : "");
-        print_nodes(n->nodes, n->n_nodes, out);
+        str_addf(out, "note %u %u %lld %llu\n", n->job_id, n->reason, (long long)n->expected_start_unix,
+                 (unsigned long long)n->priority);
+    }
+    for (uint32_t i = 0; i < p->n_details; i++) {
+        str_addf(out, "detail %u %s", p->details[i].job_id, p->details[i].text ? p->details[i].text : "");
+        print_nodes(p->details[i].nodes, p->details[i].n_nodes, out);
         str_addc(out, '\n');
     }
 }
@@ -109,7 +112,8 @@ static void nothing_sold_twice(const struct sim *s) {
         }
         if (cpus > n->cpus || mem > n->mem_mb)
             fail_msg("seed %llu: node %s is sold twice: %llu of %u CPUs, %llu of %llu MB", (unsigned long long)s->seed,
-                     n->name, (unsigned long long)cpus, n->cpus, (unsigned long long)mem, (unsigned long long)n->mem_mb);
+                     n->name, (unsigned long long)cpus, n->cpus, (unsigned long long)mem,
+                     (unsigned long long)n->mem_mb);
     }
 }
 
@@ -151,18 +155,20 @@ struct promise {
 
 static void check_promise(const struct sim *s, struct promise *p) {
     if (p->job_id) {
-        const struct sched_note *n = plan_note(&s->plan, p->job_id);
-        if (n && (n->expected_start_unix > p->when || !n->nodes || s->now > p->when))
-            fail_msg("seed %llu: job %u was promised +%lld, at +%lld it is +%lld", (unsigned long long)s->seed, p->job_id,
-                     (long long)(p->when - START), (long long)(s->now - START),
+        const struct sched_note *n = note_in(&s->plan, p->job_id);
+        const struct sched_detail *d = detail_in(&s->plan, p->job_id);
+        if (n && (n->expected_start_unix > p->when || !d || !d->nodes || s->now > p->when))
+            fail_msg("seed %llu: job %u was promised +%lld, at +%lld it is +%lld", (unsigned long long)s->seed,
+                     p->job_id, (long long)(p->when - START), (long long)(s->now - START),
                      (long long)(n->expected_start_unix - START));
     }
     *p = (struct promise){0};
-    for (uint32_t i = 0; i < s->plan.n_notes; i++) {
-        if (!s->plan.notes[i].nodes)
+    for (uint32_t i = 0; i < s->plan.n_details; i++) {
+        uint32_t id = s->plan.details[i].job_id;
+        if (!s->plan.details[i].nodes)
             continue;
         assert_int_equal(p->job_id, 0); /* one promise in one partition */
-        *p = (struct promise){s->plan.notes[i].job_id, s->plan.notes[i].expected_start_unix};
+        *p = (struct promise){id, note_in(&s->plan, id)->expected_start_unix};
     }
 }
 
@@ -252,12 +258,14 @@ static void change_part(struct sim *s) {
     cow_put(&s->w.parts, id, rec_pack(part_rec(), &p));
 }
 
-/* Waiting ones are held, released, cancelled; running ones begin to complete, are clean here and there, are requeued. */
+/* Waiting ones are held, released, cancelled; running ones begin to complete, are clean here and there, are
+ * requeued. */
 static void change_job(struct sim *s) {
     if (s->w.next_job == 1)
         return;
     uint32_t id = 1 + roll(&s->d, s->w.next_job - 1);
-    struct job *copy = rec_pack(job_rec(), cow_get(s->w.jobs.root, id)); /* the record itself may go while we change it */
+    struct job *copy =
+        rec_pack(job_rec(), cow_get(s->w.jobs.root, id)); /* the record itself may go while we change it */
     struct job j = *copy;
     struct job_node nodes[16];
     if (j.state == JOB_PENDING && !j.completing) {

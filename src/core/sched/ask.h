@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a job asks of one partition: tasks, CPUs, memory, nodes, time. Jobs that ask the same share one struct ask, so that
- * what a pass found out about it ("doesn't fit now") is found out once, however many such jobs wait.
+ * What a job asks of one partition: tasks, CPUs, memory, nodes, time. Jobs that ask the same share one struct ask, so
+ * that what a pass found out about it ("doesn't fit now") is found out once, however many such jobs wait.
  */
 #ifndef SPUR_CORE_SCHED_ASK_H
 #define SPUR_CORE_SCHED_ASK_H

@@ -15,12 +15,12 @@
  *         └───────┬──────┬──────────┬────►
  *                now     t        t + A's limit
  *
- * Why a promise is never delayed: all that was started since leaves the promised nodes free at t, and what runs can only
- * end earlier than its limit. So at the next pass t is still possible, and the earliest moment is t or before it. The
- * promise is made anew at each pass and nothing has to be remembered.
+ * Why a promise is never delayed: all that was started since leaves the promised nodes free at t, and what runs can
+ * only end earlier than its limit. So at the next pass t is still possible, and the earliest moment is t or before it.
+ * The promise is made anew at each pass and nothing has to be remembered.
  *
- * The earliest moment. Room on a node grows when something ends and falls only where a promise begins. A job that starts
- * at t and runs d seconds meets the promise that begins at p when t > p - d. So the moments p - d cut time into
+ * The earliest moment. Room on a node grows when something ends and falls only where a promise begins. A job that
+ * starts at t and runs d seconds meets the promise that begins at p when t > p - d. So the moments p - d cut time into
  * stretches within which "it fits at t" never turns from yes to no. In each stretch only ends of jobs and promises
  * have to be tried, the last of them tells whether the stretch has any, and a binary search finds the first:
  *
@@ -42,8 +42,9 @@ static void offer(struct select *s, const struct ask *a, uint32_t rank, struct r
 static void offer_now(const struct board *b, struct select *s, const struct ask *a) {
     s->n_offer = 0;
     int64_t end = b->now + a->secs;
+    const uint64_t *open = end > b->last_promise ? b->lasting : b->open;
     for (size_t w = 0; w < b->grid->n_words; w++) {
-        for (uint64_t bits = a->may[w] & b->open[w]; bits; bits &= bits - 1) {
+        for (uint64_t bits = a->may[w] & open[w]; bits; bits &= bits - 1) {
             uint32_t rank = (uint32_t)(w * 64) + (uint32_t)__builtin_ctzll(bits);
             offer(s, a, rank, b->block[rank] ? board_room_now(b, rank, end) : b->now_free[rank]);
         }
@@ -120,7 +121,8 @@ void backfill_start(struct board *b, const struct select *s, const struct ask *a
 void backfill_promise(struct board *b, const struct select *s, const struct ask *a, uint32_t job_id, int64_t from) {
     for (uint32_t i = 0; i < s->n_pick; i++) {
         const struct seat *p = &s->pick[i];
+        int64_t cpus = (int64_t)p->tasks * a->size.cpus_per_task;
         uint64_t mem = ask_mem(&a->size, p->tasks, b->grid->node[p->rank].mem_mb);
-        board_promise(b, p->rank, job_id, from, from + a->secs, (int64_t)p->tasks * a->size.cpus_per_task, (int64_t)mem);
+        board_promise(b, p->rank, job_id, from, from + a->secs, cpus, (int64_t)mem);
     }
 }

@@ -8,7 +8,8 @@
 
 #include "core/sched/ask.h"
 
-/* Former run, hold, dependencies, begin time, wait after a failed launch. `out_when`: when a gate of time opens, else 0. */
+/* Former run, hold, dependencies, begin time, wait after a failed launch. `out_when`: when a gate of time opens, else
+ * 0. */
 uint32_t gate_job(const struct job *j, int64_t now, int64_t *out_when);
 /* State and limits of a partition; of the ask alone, since jobs share asks. */
 uint32_t gate_partition(const struct grid_part *p, const struct ask_size *size);
@@ -16,7 +17,7 @@ uint32_t gate_partition(const struct grid_part *p, const struct ask_size *size);
 uint32_t gate_time_limit(const struct job *j, const struct part *p, const struct rconf *conf);
 
 bool gate_needs_singleton(const struct job *j); /* let through by gate_job, still to be judged by these */
-/* Jobs of one user with one name: a singleton waits for the others that run, and for those that wait and came before. */
+/* Jobs of one user with one name: a singleton waits for the others that run, and for those that wait and came first. */
 struct singletons;
 struct singletons *singletons_new(const struct view *v); /* linear in the jobs */
 void singletons_free(struct singletons *s);

@@ -367,22 +367,35 @@ static void take_turns(struct pass *p) {
     }
 }
 
-static void write_note(struct pass *p, const struct waiting *w) {
-    struct sched_note *n = &p->plan->notes[p->plan->n_notes++];
-    *n = (struct sched_note){w->job->id, w->reason, w->expected, w->priority, NULL, NULL, 0};
+static void write_detail(struct pass *p, const struct waiting *w) {
+    struct sched_detail d = {.job_id = w->job->id};
     if (w->told)
-        n->text = explain_text(&p->s->grid, w->told, w->reason, p->out);
-    if (!w->promised)
-        return;
-    n->nodes = write_nodes(p, w->promised, w->seat, w->n_seats);
-    n->n_nodes = w->n_seats;
+        d.text = explain_text(&p->s->grid, w->told, w->reason, p->out);
+    if (w->promised) {
+        d.nodes = write_nodes(p, w->promised, w->seat, w->n_seats);
+        d.n_nodes = w->n_seats;
+    }
+    p->plan->details[p->plan->n_details++] = d;
+}
+
+static bool has_detail(const struct waiting *w) {
+    return w->promised || (w->told && w->reason == REASON_NODES_UNAVAIL);
 }
 
 static void write_notes(struct pass *p) {
-    p->plan->notes = arena_alloc(p->out, (p->n_waiting + 1) * sizeof(*p->plan->notes));
+    struct sched_plan *plan = p->plan;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < p->n_waiting; i++)
+        n += has_detail(&p->waiting[i]);
+    plan->notes = arena_alloc(p->out, (p->n_waiting + 1) * sizeof(*plan->notes));
+    plan->details = arena_alloc(p->out, (n + 1) * sizeof(*plan->details));
     for (uint32_t i = 0; i < p->n_waiting; i++) {
-        if (!p->waiting[i].is_started)
-            write_note(p, &p->waiting[i]);
+        const struct waiting *w = &p->waiting[i];
+        if (w->is_started)
+            continue;
+        plan->notes[plan->n_notes++] = (struct sched_note){w->job->id, w->reason, w->expected, w->priority};
+        if (has_detail(w))
+            write_detail(p, w);
     }
 }
 

@@ -54,6 +54,8 @@ static int check_names(const struct view *v, const struct job_spec *s, struct er
 
 struct survey { /* of a partition's nodes, empty */
     const struct part *part;
+    struct maps names; /* of the partition, made when many nodes had to be asked about: not nodes times names */
+    uint32_t n_asked;
     const struct job_spec *spec;
     struct ask_size size;
     bool is_choice;     /* -w names more nodes than it may have: it gets some of them */
@@ -63,6 +65,15 @@ struct survey { /* of a partition's nodes, empty */
     uint64_t sum;
     VEC(uint32_t) room; /* of those that fit */
 };
+
+static bool is_member(struct survey *s, const struct node *n) {
+    const struct part *p = s->part;
+    if (p->all_nodes || p->n_selectors || ++s->n_asked < 32)
+        return part_has_node(p, n);
+    for (uint32_t i = 0; s->n_asked == 32 && i < p->n_nodes; i++)
+        maps_put(&s->names, p->nodes[i], s);
+    return maps_get(&s->names, n->name) != NULL;
+}
 
 static bool is_named(const struct survey *s, const struct node *n) {
     return has_name(s->spec->req_nodes, s->spec->n_req_nodes, n->name);
@@ -97,7 +108,7 @@ static bool is_enough(const struct survey *s) {
 static void survey_part(struct survey *s, const struct view *v) {
     const struct node *n;
     for (uint64_t k = 0; (n = view_next_node(v, &k)); k++) {
-        if (part_has_node(s->part, n))
+        if (is_member(s, n))
             survey_node(s, n);
         if (!s->spec->n_req_nodes && is_enough(s))
             return;
@@ -136,11 +147,9 @@ static bool is_outside(const struct survey *s, const struct view *v) {
     return false;
 }
 
-static int judge(struct survey *s, const struct view *v, struct err *e) {
+static int judge(struct survey *s, struct err *e) {
     const struct ask_size *z = &s->size;
-    if (is_outside(s, v))
-        return err_set(e, E_NODES_UNAVAIL, NULL);
-    if (!s->n_nodes || z->min_nodes > z->max_nodes || names_a_stranger(v, s->part))
+    if (!s->n_nodes || z->min_nodes > z->max_nodes)
         return 0;
     if (!s->n_with_cpus)
         return err_set(e, E_TOO_MANY_CPUS, "CPU count per node can not be satisfied");
@@ -160,10 +169,14 @@ static int judge(struct survey *s, const struct view *v, struct err *e) {
 static int possible_in(const struct view *v, const struct job *j, const struct part *p, struct err *e) {
     struct survey s = {.part = p, .spec = j->spec, .size = ask_size_of(j, p, v->cluster->conf)};
     s.is_choice = s.spec->n_req_nodes > s.size.max_nodes;
+    if (is_outside(&s, v))
+        return err_set(e, E_NODES_UNAVAIL, NULL);
     survey_part(&s, v);
-    int rc = judge(&s, v, e);
+    struct err why = {0};
+    int rc = judge(&s, &why);
     vec_fini(&s.room);
-    return rc;
+    maps_fini(&s.names);
+    return rc && !names_a_stranger(v, p) ? err_set(e, rc, "%s", why.text) : 0;
 }
 
 static const struct part *find_part(const struct view *v, const char *name, size_t n) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Each factor is a fraction between 0 and 1, times its weight; integers throughout, so that every machine gets the same.
+ * Each factor is a fraction between 0 and 1, times its weight; integers throughout: every machine gets the same.
  *
  *     age        time since it could have started, up to max_age
  *     size       half the share of the cluster's nodes, half the share of its CPUs: large jobs come first, as in Slurm

@@ -4,10 +4,10 @@
  * wait, and when they are expected to start. It changes nothing: its plan is proposed to the log like anyone else's
  * command, and apply refuses a start that no longer fits.
  *
- * Rules. Jobs are taken in the order of partition tier, then priority, then id. The first job of a partition's queue that can't start now gets a
- * promise: the earliest moment and the nodes at which it can. Later jobs may start now only where that delays no
- * promise (EASY backfill; `promises` jobs get one, 1 is EASY, more is conservative). Memory and CPUs are what nodes
- * have; a job without --mem takes no memory unless def_mem_per_cpu_mb says otherwise.
+ * Rules. Jobs are taken in the order of partition tier, then priority, then id. The first job of a partition's queue
+ * that can't start now gets a promise: the earliest moment and the nodes at which it can. Later jobs may start now only
+ * where that delays no promise (EASY backfill; `promises` jobs get one, 1 is EASY, more is conservative). Memory and
+ * CPUs are what nodes have; a job without --mem takes no memory unless def_mem_per_cpu_mb says otherwise.
  *
  * A struct sched keeps timelines between passes and belongs to one thread at a time; the plan is in the arena given.
  */
@@ -30,24 +30,31 @@ struct sched_start {
     uint32_t time_limit_min; /* in force: asked, else the partition's default, else its maximum */
 };
 
-struct sched_note { /* of a job that stays */
+struct sched_note { /* of a job that stays; flat, to be copied as it is */
     uint32_t job_id;
     uint32_t reason;             /* enum job_reason */
     int64_t expected_start_unix; /* 0: not known */
     uint64_t priority;
-    const char *text; /* what squeue shows instead of the reason's word, e.g. "ReqNodeNotAvail, UnavailableNodes:n[2,5]";
-                       * NULL: the word */
-    const struct job_node *nodes; /* where it is promised to start at expected_start_unix; NULL: it has no promise */
+};
+
+struct sched_detail { /* what more there is to say of a few of them */
+    uint32_t job_id;
     uint32_t n_nodes;
+    const struct job_node *nodes; /* where it is promised to start at expected_start_unix; NULL: it has no promise */
+    const char *text; /* what squeue shows instead of the reason's word, e.g.
+                       * "ReqNodeNotAvail, UnavailableNodes:n[2,5]"; NULL: the word */
 };
 
 struct sched_plan {
     struct sched_start *starts;
     uint32_t n_starts;
-    struct sched_note *notes; /* every pending job that was looked at and is not started, ascending by id */
+    struct sched_note *notes; /* every pending job that is not started, ascending by id */
     uint32_t n_notes;
-    uint32_t n_considered, n_backfilled;
-    bool is_cut; /* max_jobs_per_cycle was reached */
+    struct sched_detail *details; /* ascending by id */
+    uint32_t n_details;
+    uint32_t n_considered; /* looked at; a job that asks the same as one that didn't fit is not: it costs nothing */
+    uint32_t n_backfilled;
+    bool is_cut; /* max_jobs_per_cycle (of those looked at) or max_starts was reached */
     uint64_t index; /* the view's */
 };
 
@@ -63,8 +70,10 @@ void sched_plan(struct sched *s, const struct view *v, int64_t now_unix, struct 
 /* Multifactor priority as Slurm's, of a pending job: age, size, partition, nice; never below 1, 0 when held. */
 uint64_t sched_priority(const struct view *v, const struct job *j, int64_t now_unix);
 
-/* Could this job ever run if all its partition's nodes were up and empty? 0, or the code and sentence that Slurm gives at submit
- * (E_NODES_UNAVAIL …) for admit. E.g. --mem=999G: "Memory specification can not be satisfied". */
+/* Could this job ever run if all its partition's nodes were up and empty? 0, or the code and sentence that Slurm gives
+ * at submit (E_NODES_UNAVAIL …) for admit: where the text differs from err_sentence(code), sbatch prints the text on a
+ * line of its own first, e.g. for --mem=999G "Memory specification can not be satisfied". A held job has only its names
+ * checked. */
 int sched_possible(const struct view *v, const struct job *j, struct err *e);
 /* The tasks a job puts on each of its nodes: block distribution, as SLURM_TASKS_PER_NODE shows. */
 void sched_spread_tasks(uint32_t n_tasks, uint32_t cpus_per_task, struct job_node *nodes, uint32_t n_nodes);

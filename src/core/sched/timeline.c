@@ -189,17 +189,27 @@ struct block { /* a promise's share of one node */
     struct room slack; /* what is left at `from` when everything known then is taken off */
 };
 
-static void mark_open(struct board *b, uint32_t rank) {
-    if (b->grid->node[rank].takes_work && b->now_free[rank].cpus > 0)
-        bits_set(b->open, rank);
+static void mark(uint64_t *bits, uint32_t rank, bool on) {
+    if (on)
+        bits_set(bits, rank);
     else
-        bits_clear(b->open, rank);
+        bits_clear(bits, rank);
+}
+
+static void mark_open(struct board *b, uint32_t rank) {
+    bool open = b->grid->node[rank].takes_work && b->now_free[rank].cpus > 0;
+    mark(b->open, rank, open);
+    for (const struct block *h = b->block[rank]; h && open; h = h->next)
+        open = h->slack.cpus > 0;
+    mark(b->lasting, rank, open);
 }
 
 void board_init(struct board *b, const struct grid *g, const struct timeline *t, int64_t now, struct arena *scratch) {
     *b = (struct board){.grid = g, .timeline = t, .now = now, .scratch = scratch};
     b->now_free = arena_calloc(scratch, g->n_nodes + 1, sizeof(*b->now_free));
     b->open = arena_calloc(scratch, g->n_words + 1, sizeof(*b->open));
+    b->lasting = arena_calloc(scratch, g->n_words + 1, sizeof(*b->lasting));
+    b->last_promise = now;
     b->extra = arena_calloc(scratch, g->n_nodes + 1, sizeof(struct extra *));
     b->block = arena_calloc(scratch, g->n_nodes + 1, sizeof(struct block *));
     for (uint32_t r = 0; r < g->n_nodes; r++) {
@@ -290,6 +300,8 @@ void board_promise(struct board *b, uint32_t rank, uint32_t job_id, int64_t from
     *h = (struct block){b->block[rank], from, to, cpus, mem_mb, job_id, {0, 0}};
     b->block[rank] = h;
     h->slack = room_at(b, rank, from);
+    b->last_promise = MAX(b->last_promise, from);
+    mark_open(b, rank);
 }
 
 void board_withdraw(struct board *b, uint32_t rank, uint32_t job_id) {
@@ -305,6 +317,7 @@ void board_withdraw(struct board *b, uint32_t rank, uint32_t job_id) {
             h->slack.mem_mb += gone->mem_mb;
         }
     }
+    mark_open(b, rank);
 }
 
 /* ---- moments ---- */

@@ -2,8 +2,8 @@
  *
  * What is free on each node, now and later. The drawing is in timeline.c.
  *
- * `struct timeline` is what running jobs hold; it is kept between passes and fed by what changed. `struct board` lies on
- * top of it for one pass: the starts of this pass and the promises to jobs that wait.
+ * `struct timeline` is what running jobs hold; it is kept between passes and fed by what changed. `struct board` lies
+ * on top of it for one pass: the starts of this pass and the promises to jobs that wait.
  */
 #ifndef SPUR_CORE_SCHED_TIMELINE_H
 #define SPUR_CORE_SCHED_TIMELINE_H
@@ -61,6 +61,8 @@ struct board {
     int64_t now;
     struct room *now_free; /* by rank: what running jobs and this pass's starts leave */
     uint64_t *open;        /* nodes that take work and have a CPU free now, by rank */
+    uint64_t *lasting;     /* those of them that have one beside every promise on them */
+    int64_t last_promise;  /* no promise begins later: who runs beyond it needs a lasting one */
     struct extra **extra;
     struct block **block;
 };

@@ -110,7 +110,7 @@ void world_completing(struct world *w, uint32_t job_id) {
     world_put_job(w, &j);
 }
 
-const struct sched_start *plan_start(const struct sched_plan *p, uint32_t job_id) {
+const struct sched_start *start_in(const struct sched_plan *p, uint32_t job_id) {
     for (uint32_t i = 0; i < p->n_starts; i++) {
         if (p->starts[i].job_id == job_id)
             return &p->starts[i];
@@ -118,10 +118,18 @@ const struct sched_start *plan_start(const struct sched_plan *p, uint32_t job_id
     return NULL;
 }
 
-const struct sched_note *plan_note(const struct sched_plan *p, uint32_t job_id) {
+const struct sched_note *note_in(const struct sched_plan *p, uint32_t job_id) {
     for (uint32_t i = 0; i < p->n_notes; i++) {
         if (p->notes[i].job_id == job_id)
             return &p->notes[i];
+    }
+    return NULL;
+}
+
+const struct sched_detail *detail_in(const struct sched_plan *p, uint32_t job_id) {
+    for (uint32_t i = 0; i < p->n_details; i++) {
+        if (p->details[i].job_id == job_id)
+            return &p->details[i];
     }
     return NULL;
 }

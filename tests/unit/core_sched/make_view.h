@@ -32,7 +32,9 @@ void world_start(struct world *w, const struct sched_start *st, int64_t now);
 void world_end(struct world *w, uint32_t job_id); /* over, nodes free */
 void world_completing(struct world *w, uint32_t job_id);
 
-const struct sched_start *plan_start(const struct sched_plan *p, uint32_t job_id); /* NULL: not started */
-const struct sched_note *plan_note(const struct sched_plan *p, uint32_t job_id);   /* NULL: none */
+/* NULL: not started, no note, nothing more to say */
+const struct sched_start *start_in(const struct sched_plan *p, uint32_t job_id);
+const struct sched_note *note_in(const struct sched_plan *p, uint32_t job_id);
+const struct sched_detail *detail_in(const struct sched_plan *p, uint32_t job_id);
 
 #endif

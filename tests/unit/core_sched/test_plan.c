@@ -70,7 +70,7 @@ static void plan_and_start(struct fix *f, int64_t now) {
 /* "n1:3 n2:1" */
 static const char *where(const struct fix *f, uint32_t id) {
     static char text[256];
-    const struct sched_start *st = plan_start(&f->p, id);
+    const struct sched_start *st = start_in(&f->p, id);
     if (!st)
         return "waits";
     auto_str s = {0};
@@ -81,13 +81,13 @@ static const char *where(const struct fix *f, uint32_t id) {
 }
 
 static uint32_t reason(const struct fix *f, uint32_t id) {
-    const struct sched_note *n = plan_note(&f->p, id);
+    const struct sched_note *n = note_in(&f->p, id);
     assert_non_null(n);
     return n->reason;
 }
 
 static int64_t expected(const struct fix *f, uint32_t id) {
-    const struct sched_note *n = plan_note(&f->p, id);
+    const struct sched_note *n = note_in(&f->p, id);
     assert_non_null(n);
     return n->expected_start_unix;
 }
@@ -223,8 +223,8 @@ static void dependencies(void **state) {
     plan(&f, NOW);
     assert_int_equal(reason(&f, 1), REASON_DEPENDENCY);
     assert_int_equal(reason(&f, 2), REASON_DEP_NEVER);
-    assert_non_null(plan_start(&f.p, 3));
-    assert_non_null(plan_start(&f.p, 4));
+    assert_non_null(start_in(&f.p, 3));
+    assert_non_null(start_in(&f.p, 4));
     assert_int_equal(reason(&f, 5), REASON_DEPENDENCY);
     assert_int_equal(reason(&f, 6), REASON_DEP_NEVER);
     fix_fini(&f);
@@ -245,17 +245,17 @@ static void singleton(void **state) {
     s.n_deps = 0;
     world_submit(&f.w, s, NOW); /* no singleton itself, but of the family of job 4 */
     plan_and_start(&f, NOW);
-    assert_non_null(plan_start(&f.p, 1));
+    assert_non_null(start_in(&f.p, 1));
     assert_int_equal(reason(&f, 2), REASON_DEPENDENCY);
-    assert_non_null(plan_start(&f.p, 3));
-    assert_non_null(plan_start(&f.p, 4));
-    assert_non_null(plan_start(&f.p, 5));
+    assert_non_null(start_in(&f.p, 3));
+    assert_non_null(start_in(&f.p, 4));
+    assert_non_null(start_in(&f.p, 5));
     world_completing(&f.w, 1);
     plan_and_start(&f, NOW + 1);
     assert_int_equal(reason(&f, 2), REASON_DEPENDENCY);
     world_end(&f.w, 1);
     plan_and_start(&f, NOW + 2);
-    assert_non_null(plan_start(&f.p, 2));
+    assert_non_null(start_in(&f.p, 2));
     /* one of the family that comes later and starts first, in the same pass, is waited for too */
     f.w.conf.weight_age = 1000;
     f.w.conf.max_age_secs = 1000;
@@ -265,7 +265,7 @@ static void singleton(void **state) {
     s.nice = -100;
     uint32_t first = world_submit(&f.w, s, NOW);
     plan(&f, NOW + 3);
-    assert_non_null(plan_start(&f.p, first));
+    assert_non_null(start_in(&f.p, first));
     assert_int_equal(reason(&f, waits), REASON_DEPENDENCY);
     fix_fini(&f);
 }
@@ -299,8 +299,8 @@ static void nodes_that_take_no_work(void **state) {
     assert_string_equal(where(&f, 1), "n4:1");
     assert_int_equal(reason(&f, 2), REASON_NODES_UNAVAIL);
     assert_int_equal(reason(&f, 3), REASON_NODES_UNAVAIL);
-    assert_string_equal(plan_note(&f.p, 2)->text, "ReqNodeNotAvail, May be reserved for other job");
-    assert_string_equal(plan_note(&f.p, 3)->text, "Nodes required for job are DOWN, DRAINED or reserved for jobs in "
+    assert_string_equal(detail_in(&f.p, 2)->text, "ReqNodeNotAvail, May be reserved for other job");
+    assert_string_equal(detail_in(&f.p, 3)->text, "Nodes required for job are DOWN, DRAINED or reserved for jobs in "
                                                   "higher priority partitions");
     set_node(&f, 2, NODE_UP, false);
     plan(&f, NOW);
@@ -310,7 +310,7 @@ static void nodes_that_take_no_work(void **state) {
     static const char *const n25[] = {"n2", "n5"};
     world_submit(&f.w, (struct job_spec){.req_nodes = n25, .n_req_nodes = 2, .n_tasks = 2, .partition = "long"}, NOW);
     plan(&f, NOW);
-    assert_string_equal(plan_note(&f.p, 4)->text, "ReqNodeNotAvail, UnavailableNodes:n[2,5]");
+    assert_string_equal(detail_in(&f.p, 4)->text, "ReqNodeNotAvail, UnavailableNodes:n[2,5]");
     fix_fini(&f);
 }
 
@@ -323,14 +323,15 @@ static void promise_and_backfill(void **state) {
     assert_string_equal(where(&f, a), "n1:8 n2:8");
     uint32_t big = world_submit(&f.w, (struct job_spec){.n_tasks = 32, .n_tasks_given = 32, .time_limit_min = 30}, NOW);
     uint32_t too_long = world_submit(&f.w, (struct job_spec){.n_tasks = 1, .time_limit_min = 21}, NOW);
-    uint32_t fits = world_submit(&f.w, (struct job_spec){.n_tasks = 16, .n_tasks_given = 16, .time_limit_min = 19}, NOW);
+    uint32_t fits =
+        world_submit(&f.w, (struct job_spec){.n_tasks = 16, .n_tasks_given = 16, .time_limit_min = 19}, NOW);
     uint32_t more = world_submit(&f.w, (struct job_spec){.n_tasks = 1, .time_limit_min = 5}, NOW);
     plan(&f, NOW + 60);
     assert_int_equal(reason(&f, big), REASON_RESOURCES);
     assert_int_equal(expected(&f, big), NOW + 1200);
-    assert_int_equal(plan_note(&f.p, big)->n_nodes, 4);
-    assert_string_equal(plan_note(&f.p, big)->nodes[3].name, "n4");
-    assert_null(plan_note(&f.p, too_long)->nodes);
+    assert_int_equal(detail_in(&f.p, big)->n_nodes, 4);
+    assert_string_equal(detail_in(&f.p, big)->nodes[3].name, "n4");
+    assert_null(detail_in(&f.p, too_long));
     assert_int_equal(reason(&f, too_long), REASON_PRIORITY);
     assert_int_equal(expected(&f, too_long), 0);
     assert_string_equal(where(&f, fits), "n3:8 n4:8"); /* ends at the very second of the promise */
@@ -349,8 +350,14 @@ static void backfill_beside_a_promise(void **state) {
     world_submit(&f.w, (struct job_spec){.min_nodes = 3, .max_nodes = 3, .n_tasks = 15, .n_tasks_given = 15,
                                          .time_limit_min = 20}, NOW);
     plan_and_start(&f, NOW); /* n1:8 n2:6 n3:1 */
-    uint32_t big = world_submit(&f.w, (struct job_spec){.min_nodes = 3, .max_nodes = 3, .n_tasks = 18, .cpus_per_task = 1,
-                                                        .n_tasks_given = 18, .time_limit_min = 60}, NOW);
+    uint32_t big = world_submit(&f.w,
+                                (struct job_spec){.min_nodes = 3,
+                                                  .max_nodes = 3,
+                                                  .n_tasks = 18,
+                                                  .cpus_per_task = 1,
+                                                  .n_tasks_given = 18,
+                                                  .time_limit_min = 60},
+                                NOW);
     uint32_t rest = world_submit(&f.w, (struct job_spec){.n_tasks = 8, .time_limit_min = 60}, NOW);
     uint32_t seven = world_submit(&f.w, (struct job_spec){.n_tasks = 7, .time_limit_min = 60}, NOW);
     uint32_t six = world_submit(&f.w, (struct job_spec){.n_tasks = 6, .time_limit_min = 60}, NOW);
@@ -385,7 +392,7 @@ static void overdue_and_completing(void **state) {
     j.nodes = nodes;
     world_put_job(&f.w, &j);
     plan(&f, NOW + 30);
-    assert_non_null(plan_start(&f.p, b));
+    assert_non_null(start_in(&f.p, b));
     fix_fini(&f);
 }
 
@@ -396,7 +403,8 @@ static void order(void **state) {
     f.w.conf.weight_age = 1000;
     f.w.conf.max_age_secs = 1000;
     static const char *const four[] = {"n1", "n2", "n3", "n4"};
-    world_part(&f.w, (struct part){.name = "urgent", .nodes = four, .n_nodes = 4, .max_time_min = 60, .priority_tier = 5});
+    world_part(&f.w,
+               (struct part){.name = "urgent", .nodes = four, .n_nodes = 4, .max_time_min = 60, .priority_tier = 5});
     struct job_spec all = {.n_tasks = 32, .n_tasks_given = 32, .time_limit_min = 60};
     world_submit(&f.w, all, NOW);
     all.nice = 10;
@@ -430,11 +438,11 @@ static void memory_counts(void **state) {
     on_n1.mem_all = true;
     world_submit(&f.w, on_n1, NOW);
     plan(&f, NOW);
-    assert_non_null(plan_start(&f.p, 1));
-    assert_int_equal(plan_start(&f.p, 1)->nodes[0].mem_mb, 9000);
+    assert_non_null(start_in(&f.p, 1));
+    assert_int_equal(start_in(&f.p, 1)->nodes[0].mem_mb, 9000);
     assert_int_equal(reason(&f, 2), REASON_RESOURCES);
-    assert_non_null(plan_start(&f.p, 3)); /* no memory counted */
-    assert_int_equal(plan_start(&f.p, 3)->nodes[0].mem_mb, 0);
+    assert_non_null(start_in(&f.p, 3)); /* no memory counted */
+    assert_int_equal(start_in(&f.p, 3)->nodes[0].mem_mb, 0);
     assert_int_equal(reason(&f, 4), REASON_PRIORITY);
     fix_fini(&f);
     fix_init(&f);
@@ -443,9 +451,9 @@ static void memory_counts(void **state) {
     uint32_t b = world_submit(&f.w, (struct job_spec){.mem_all = true}, NOW);
     plan(&f, NOW);
     assert_string_equal(where(&f, a), "n1:4 n2:2");
-    assert_int_equal(plan_start(&f.p, a)->nodes[1].mem_mb, 8000);
+    assert_int_equal(start_in(&f.p, a)->nodes[1].mem_mb, 8000);
     assert_string_equal(where(&f, b), "n3:1");
-    assert_int_equal(plan_start(&f.p, b)->nodes[0].mem_mb, 16000);
+    assert_int_equal(start_in(&f.p, b)->nodes[0].mem_mb, 16000);
     fix_fini(&f);
 }
 
@@ -465,9 +473,9 @@ static void partition_states(void **state) {
     plan(&f, NOW);
     assert_int_equal(reason(&f, 1), REASON_PARTITION_DOWN);
     assert_int_equal(reason(&f, 2), REASON_PARTITION_INACTIVE);
-    assert_non_null(plan_start(&f.p, 3));
+    assert_non_null(start_in(&f.p, 3));
     assert_int_equal(reason(&f, 4), REASON_NODES_UNAVAIL);
-    assert_string_equal(plan_start(&f.p, 5)->partition, "debug");
+    assert_string_equal(start_in(&f.p, 5)->partition, "debug");
     world_node(&f.w, "n99", 2, 100); /* it comes, and the kept pictures notice */
     plan(&f, NOW);
     assert_string_equal(where(&f, 4), "n99:1");
@@ -493,27 +501,32 @@ static void two_tiers(void **state) {
     struct fix f;
     fix_init(&f);
     static const char *const n1[] = {"n1"}, *const n12[] = {"n1", "n2"};
-    world_part(&f.w, (struct part){.name = "high", .nodes = n1, .n_nodes = 1, .priority_tier = 9, .default_time_min = 60});
-    world_part(&f.w, (struct part){.name = "low", .nodes = n12, .n_nodes = 2, .priority_tier = 0, .default_time_min = 60});
+    world_part(&f.w,
+               (struct part){.name = "high", .nodes = n1, .n_nodes = 1, .priority_tier = 9, .default_time_min = 60});
+    world_part(&f.w,
+               (struct part){.name = "low", .nodes = n12, .n_nodes = 2, .priority_tier = 0, .default_time_min = 60});
     static const char *const n2[] = {"n2"};
-    world_submit(&f.w, (struct job_spec){.n_tasks = 4, .n_tasks_given = 4, .partition = "high", .time_limit_min = 30}, NOW);
+    world_submit(&f.w, (struct job_spec){.n_tasks = 4, .n_tasks_given = 4, .partition = "high", .time_limit_min = 30},
+                 NOW);
     world_submit(&f.w, (struct job_spec){.n_tasks = 8, .n_tasks_given = 8, .partition = "low", .req_nodes = n2,
                                          .n_req_nodes = 1, .time_limit_min = 90}, NOW);
     plan_and_start(&f, NOW);
     assert_string_equal(where(&f, 1), "n1:4");
     assert_string_equal(where(&f, 2), "n2:8");
     uint32_t id = world_submit(&f.w, (struct job_spec){.n_tasks = 8, .n_tasks_given = 8, .partition = "low,high"}, NOW);
-    uint32_t never = world_submit(&f.w, (struct job_spec){.n_tasks = 12, .n_tasks_given = 12, .partition = "high,low"}, NOW);
+    uint32_t never =
+        world_submit(&f.w, (struct job_spec){.n_tasks = 12, .n_tasks_given = 12, .partition = "high,low"}, NOW);
     plan(&f, NOW + 60);
     assert_int_equal(reason(&f, id), REASON_RESOURCES);
     assert_int_equal(expected(&f, id), NOW + 1800);
-    assert_string_equal(plan_note(&f.p, id)->nodes[0].name, "n1");
-    assert_int_equal(reason(&f, never), REASON_PRIORITY); /* too large for high; second in low, and first there without */
-    assert_int_equal(expected(&f, never), NOW + 5400);    /* a promise */
+    assert_string_equal(detail_in(&f.p, id)->nodes[0].name, "n1");
+    /* too large for high, second in low; the first to be promised something there */
+    assert_int_equal(reason(&f, never), REASON_PRIORITY);
+    assert_int_equal(expected(&f, never), NOW + 5400);
     world_end(&f.w, 2);
     plan(&f, NOW + 61);
     assert_string_equal(where(&f, id), "n2:8");
-    assert_string_equal(plan_start(&f.p, id)->partition, "low");
+    assert_string_equal(start_in(&f.p, id)->partition, "low");
     fix_fini(&f);
 }
 
@@ -522,9 +535,12 @@ static void own_promise(void **state) {
     struct fix f;
     fix_init(&f);
     static const char *const n1[] = {"n1"}, *const n12[] = {"n1", "n2"};
-    world_part(&f.w, (struct part){.name = "high", .nodes = n1, .n_nodes = 1, .priority_tier = 9, .default_time_min = 60});
-    world_part(&f.w, (struct part){.name = "low", .nodes = n12, .n_nodes = 2, .priority_tier = 0, .default_time_min = 60});
-    world_submit(&f.w, (struct job_spec){.n_tasks = 2, .n_tasks_given = 2, .partition = "high", .time_limit_min = 30}, NOW);
+    world_part(&f.w,
+               (struct part){.name = "high", .nodes = n1, .n_nodes = 1, .priority_tier = 9, .default_time_min = 60});
+    world_part(&f.w,
+               (struct part){.name = "low", .nodes = n12, .n_nodes = 2, .priority_tier = 0, .default_time_min = 60});
+    world_submit(&f.w, (struct job_spec){.n_tasks = 2, .n_tasks_given = 2, .partition = "high", .time_limit_min = 30},
+                 NOW);
     plan_and_start(&f, NOW);
     uint32_t id = world_submit(&f.w, (struct job_spec){.n_tasks = 8, .n_tasks_given = 8, .partition = "high,low",
                                                        .time_limit_min = 60}, NOW);
@@ -542,8 +558,10 @@ static void same_ask_and_own_promise(void **state) {
     struct fix f;
     fix_init(&f);
     static const char *const n1[] = {"n1"}, *const n2[] = {"n2"}, *const n12[] = {"n1", "n2"};
-    world_part(&f.w, (struct part){.name = "high", .nodes = n1, .n_nodes = 1, .priority_tier = 9, .default_time_min = 60});
-    world_part(&f.w, (struct part){.name = "low", .nodes = n12, .n_nodes = 2, .priority_tier = 0, .default_time_min = 60});
+    world_part(&f.w,
+               (struct part){.name = "high", .nodes = n1, .n_nodes = 1, .priority_tier = 9, .default_time_min = 60});
+    world_part(&f.w,
+               (struct part){.name = "low", .nodes = n12, .n_nodes = 2, .priority_tier = 0, .default_time_min = 60});
     struct job_spec s = {.n_tasks = 4, .n_tasks_given = 4, .partition = "low", .time_limit_min = 30};
     s.req_nodes = n1, s.n_req_nodes = 1;
     world_submit(&f.w, s, NOW);
@@ -577,8 +595,10 @@ static void promises_share_a_node(void **state) {
     on_1.n_tasks = on_1.n_tasks_given = on_1.min_nodes = on_1.max_nodes = 1;
     on_1.cpus_per_task = 6, on_1.time_limit_min = 30;
     uint32_t a = world_submit(&f.w, on_1, NOW); /* n1: 6 CPUs from +20 */
-    uint32_t b = world_submit(&f.w, (struct job_spec){.req_nodes = n12, .n_req_nodes = 2, .min_nodes = 2, .max_nodes = 2,
-                                                      .time_limit_min = 60}, NOW); /* n1: 1 CPU from +15 */
+    uint32_t b = world_submit(
+        &f.w,
+        (struct job_spec){.req_nodes = n12, .n_req_nodes = 2, .min_nodes = 2, .max_nodes = 2, .time_limit_min = 60},
+        NOW); /* n1: 1 CPU from +15 */
     on_1.cpus_per_task = 2, on_1.time_limit_min = 60;
     uint32_t two = world_submit(&f.w, on_1, NOW);
     on_1.cpus_per_task = 1;
@@ -605,7 +625,7 @@ static void order_of_names(void **state) {
     plan(&f, NOW);
     assert_string_equal(where(&f, one), "m2:1");
     assert_string_equal(where(&f, two), "m2:1 m10:2");
-    assert_int_equal(plan_start(&f.p, one)->time_limit_min, TIME_LIMIT_NONE);
+    assert_int_equal(start_in(&f.p, one)->time_limit_min, TIME_LIMIT_NONE);
     fix_fini(&f);
 }
 

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -130,6 +131,32 @@ static void default_memory(void **state) {
     world_fini(&w);
 }
 
+/* Many nodes, and a partition of the last few by name. */
+static void large_cluster(void **state) {
+    struct world w;
+    world_init(&w);
+    static char name[200][8];
+    for (uint32_t i = 0; i < ARRAY_LEN(name); i++) {
+        snprintf(name[i], sizeof(name[i]), "n%u", i + 1);
+        world_node(&w, name[i], i < 150 ? 4 : 8, 1000);
+    }
+    const char *last[] = {"n199", "n40", "n200", "n198"};
+    world_part(&w, (struct part){.name = "debug", .nodes = last, .n_nodes = 4});
+    struct err e = {0};
+    assert_int_equal(try_one(&w, (struct job_spec){.cpus_per_task = 8, .n_tasks = 3}, &e), 0);
+    assert_int_equal(try_one(&w, (struct job_spec){.min_nodes = 3, .max_nodes = 3, .n_tasks = 24}, &e), 0);
+    assert_int_equal(try_one(&w, (struct job_spec){.min_nodes = 3, .max_nodes = 3, .n_tasks = 25}, &e),
+                     E_NODES_UNAVAIL);
+    assert_int_equal(try_one(&w, (struct job_spec){.min_nodes = 4, .max_nodes = 4, .n_tasks = 28}, &e), 0);
+    assert_int_equal(try_one(&w, (struct job_spec){.min_nodes = 4, .max_nodes = 4, .n_tasks = 29}, &e),
+                     E_NODES_UNAVAIL);
+    assert_int_equal(
+        try_one(&w, (struct job_spec){.min_nodes = 4, .max_nodes = 4, .n_tasks = 4, .cpus_per_task = 5}, &e),
+        E_NODES_UNAVAIL);
+    assert_int_equal(try_one(&w, (struct job_spec){.cpus_per_task = 9}, &e), E_TOO_MANY_CPUS);
+    world_fini(&w);
+}
+
 /* A cluster whose nodes have yet to come takes jobs. */
 static void no_nodes_yet(void **state) {
     struct world w;
@@ -146,6 +173,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(as_recorded),
         cmocka_unit_test(default_memory),
+        cmocka_unit_test(large_cluster),
         cmocka_unit_test(no_nodes_yet),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
