@@ -38,8 +38,8 @@ int sbatch_script(struct sbatch *s, const char *const *words, size_t n_words, st
 
 /* "NAME=value\0…" of `environ_` by the rules of --export. Sets spec.env_minimal. */
 void sbatch_env(struct sbatch *s, const char *const *environ_, struct buf *out);
-/* Whether a variable belongs to the job that we run in, and not to the user. `in_job`: we run in one. */
-bool sbatch_env_is_outer(const char *name, size_t n, bool in_job);
+/* Inside a job: whether a variable belongs to it, and not to the user. */
+bool sbatch_env_is_outer(const char *name, size_t n);
 
 /* ---- sbatch_facts.c ---- */
 

@@ -4,7 +4,8 @@
  *
  * A job that is submitted from inside a job must not inherit the outer one's shape: what a running job's environment
  * says of it (SLURM_…, SPUR_…, its GPUs) stays behind, what a user sets for the commands (SBATCH_…, SQUEUE_…,
- * SLURM_CONF and the like) goes along.
+ * SLURM_CONF and the like) goes along. Outside of a job all of it is the user's; the node that starts the job sets its
+ * own variables anyway.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -39,14 +40,14 @@ static bool is_setting(const char *name, size_t n, bool is_spur) {
     return false;
 }
 
-bool sbatch_env_is_outer(const char *name, size_t n, bool in_job) {
+bool sbatch_env_is_outer(const char *name, size_t n) {
     if (n > 6 && memcmp(name, "SLURM_", 6) == 0)
         return !is_setting(name + 6, n - 6, false);
     if (n > 5 && memcmp(name, "SPUR_", 5) == 0)
         return !is_setting(name + 5, n - 5, true);
     if (n > 7 && memcmp(name, "SLURMD_", 7) == 0)
         return true;
-    for (size_t i = 0; in_job && i < ARRAY_LEN(gpu_names); i++)
+    for (size_t i = 0; i < ARRAY_LEN(gpu_names); i++)
         if (is(name, n, gpu_names[i]))
             return true;
     return false;
@@ -69,7 +70,7 @@ static void add_all(const char *const *environ_, const char *const *item, uint32
     for (; *environ_; environ_++) {
         const char *equals = strchr(*environ_, '=');
         size_t n = equals ? (size_t)(equals - *environ_) : 0;
-        if (!n || sbatch_env_is_outer(*environ_, n, in_job))
+        if (!n || (in_job && sbatch_env_is_outer(*environ_, n)))
             continue;
         bool is_later = false;
         for (uint32_t i = 0; i < n_items && !is_later; i++)

@@ -13,7 +13,7 @@
 #include "spur/sbatch.h"
 
 static const char *const plain[] = {"A=1", "B=2 x", "PATH=/bin", "SBATCH_QOS=q", "SLURM_CONF=/c", "SPUR_CONTROLLER_ADDR=h:1",
-                              "SPUR_PARTITION=p", "CUDA_VISIBLE_DEVICES=0", "EMPTY=", NULL};
+                              "SPUR_PARTITION=p", "CUDA_VISIBLE_DEVICES=0", "SLURM_HINT=x", "EMPTY=", NULL};
 static const char *const in_job[] = {"A=1", "SLURM_JOB_ID=5", "SPUR_JOB_ID=5", "SLURM_MEM_PER_CPU=100", "SPUR_MEM_PER_NODE=7",
                                "SLURMD_NODENAME=n1", "SPUR_OOM_KILL_STEP=0", "SLURM_CONF=/c", "SPUR_JWT=t",
                                "CUDA_VISIBLE_DEVICES=0", "GPU_DEVICE_ORDINAL=0", "SQUEUE_FORMAT=%i", NULL};
@@ -34,7 +34,7 @@ static void check(const char *export, const char *const *env, const char *want, 
 
 #define ALL                                                                                                            \
     "A=1\nB=2 x\nPATH=/bin\nSBATCH_QOS=q\nSLURM_CONF=/c\nSPUR_CONTROLLER_ADDR=h:1\nSPUR_PARTITION=p\n"                 \
-    "CUDA_VISIBLE_DEVICES=0\nEMPTY=\n"
+    "CUDA_VISIBLE_DEVICES=0\nSLURM_HINT=x\nEMPTY=\n"
 
 static void all(void **state) {
     check(NULL, plain, ALL, false);
