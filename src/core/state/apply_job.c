@@ -75,6 +75,7 @@ static int hold_one(struct apply *ap, const struct cmd_hold *cmd, uint32_t id) {
     j.reason = cmd->hold == HOLD_USER ? REASON_HELD_USER : cmd->hold == HOLD_ADMIN ? REASON_HELD_ADMIN : REASON_NONE;
     if (cmd->hold == HOLD_NONE) {
         j.launch_failures = 0;
+        j.retry_unix = 0;
         j.state_text = NULL;
     }
     state_put_job(ap->s, &j);

@@ -7,8 +7,16 @@
 #include "base/mem.h"
 #include "core/state/inside.h"
 
+/* Whether the node has been asked for before in this start; notes that it has. */
+static bool is_again(uint8_t *seen, uint32_t node_id) {
+    bool was = seen[node_id / 8] >> node_id % 8 & 1;
+    seen[node_id / 8] |= (uint8_t)(1 << node_id % 8);
+    return was;
+}
+
 /* The last word on a start: what the planner saw may be gone. */
-static int check_start(const struct state *s, const struct job *j, const struct job_start *st) {
+static int check_start(struct apply *ap, const struct job *j, const struct job_start *st) {
+    const struct state *s = ap->s;
     if (!j)
         return E_JOB_ID;
     if (j->state != JOB_PENDING || j->completing || st->start_no != j->start_no + 1)
@@ -17,6 +25,7 @@ static int check_start(const struct state *s, const struct job *j, const struct 
         return E_JOB_HELD;
     if (!st->n_nodes)
         return E_NODES_UNAVAIL;
+    uint8_t *seen = arena_calloc(ap->arena, s->counters.next_node_id / 8 + 1, 1);
     for (uint32_t i = 0; i < st->n_nodes; i++) {
         const struct job_node *want = &st->nodes[i];
         const struct node *n = state_node(s, want->node_id);
@@ -25,16 +34,15 @@ static int check_start(const struct state *s, const struct job *j, const struct 
         if (want->cpus > n->cpus - MIN(n->cpus, n->alloc_cpus) ||
             want->mem_mb > n->mem_mb - MIN(n->mem_mb, n->alloc_mem_mb))
             return E_NODES_UNAVAIL;
-        for (uint32_t k = 0; k < i; k++)
-            if (st->nodes[k].node_id == want->node_id)
-                return E_NODES_UNAVAIL;
+        if (is_again(seen, want->node_id))
+            return E_NODES_UNAVAIL;
     }
     return 0;
 }
 
 static int start_one(struct apply *ap, const struct job_start *st) {
     const struct job *old = state_job(ap->s, st->job_id);
-    int rc = check_start(ap->s, old, st);
+    int rc = check_start(ap, old, st);
     if (rc)
         return rc;
     struct job j = *old;
@@ -84,8 +92,7 @@ int apply_running(struct apply *ap, const struct cmd_running *cmd) {
         return apply_refuse(ap, E_STALE, "%s", err_sentence(E_STALE));
     struct job j = *old;
     j.configuring = false;
-    j.start_ms = ap->now_ms;
-    j.launch_failures = 0;
+    j.start_ms = ap->now_ms; /* the failures count on: that the nodes took it does not mean that they can run it */
     state_put_job(ap->s, &j);
     apply_event(ap, EV_JOB_RUNNING, j.id, j.start_no, 0);
     deps_resolve(ap, &j);
@@ -130,17 +137,23 @@ int apply_timeout(struct apply *ap, const struct cmd_timeout *cmd) {
     return 0;
 }
 
-static void take_result(struct job *j, const struct cmd_node_done *cmd) {
+/* The node's own time, within what we know: its clock may be wrong, and others wait for the age of this end. */
+static int64_t end_time(const struct apply *ap, const struct job *j, const struct cmd_node_done *cmd) {
+    int64_t at_ms = cmd->end_ms > 0 ? MIN(cmd->end_ms, ap->now_ms) : ap->now_ms;
+    return MAX(at_ms, j->start_ms);
+}
+
+static void take_result(struct apply *ap, struct job *j, const struct cmd_node_done *cmd) {
     j->wait_status = cmd->wait_status;
     j->max_rss_kb = cmd->max_rss_kb;
     j->user_cpu_us = cmd->user_cpu_us;
     j->sys_cpu_us = cmd->sys_cpu_us;
-    j->end_ms = MAX(cmd->end_ms, j->start_ms);
+    j->end_ms = end_time(ap, j, cmd);
 }
 
 /* How a run that nobody had asked to end has ended. */
 static uint32_t verdict(const struct cmd_node_done *cmd, uint32_t *out_reason) {
-    if (cmd->node_failed) {
+    if (cmd->node_failed || cmd->never_started) {
         *out_reason = REASON_NODE_DOWN;
         return JOB_NODE_FAIL;
     }
@@ -160,7 +173,7 @@ static uint32_t verdict(const struct cmd_node_done *cmd, uint32_t *out_reason) {
 static void node_ended(struct apply *ap, struct job *j, const struct cmd_node_done *cmd) {
     bool is_batch = j->nodes[0].node_id == cmd->node_id;
     if (is_batch && !cmd->never_started)
-        take_result(j, cmd);
+        take_result(ap, j, cmd);
     if (cmd->text)
         j->state_text = cmd->text;
     if (j->completing) {
@@ -169,7 +182,8 @@ static void node_ended(struct apply *ap, struct job *j, const struct cmd_node_do
             j->state = JOB_OUT_OF_MEMORY;
         return;
     }
-    if (cmd->never_started && j->configuring) {
+    /* The script has not run, or it has not even been confirmed that it may: as if there had been no start. */
+    if (cmd->never_started && (is_batch || j->configuring)) {
         undo(ap, j, cmd->text);
         return;
     }

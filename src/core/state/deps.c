@@ -2,6 +2,9 @@
  *
  * Dependencies: an index from a job to those that wait for it, and the verdict when it is over. The verdict is kept in
  * the waiting job, so that its parent may leave the state.
+ *
+ * The index must be the same whether it grew with the entries or was made from a snapshot. So it is judged for every
+ * child that is not over, also one that runs (by another of its alternatives) and may yet come back to the queue.
  */
 #include "base/mem.h"
 #include "base/vec.h"
@@ -21,7 +24,7 @@ static struct children *children_of(struct state *s, uint32_t parent, bool make)
 }
 
 void deps_index(struct state *s, const struct job *j) {
-    if (j->state != JOB_PENDING)
+    if (job_is_over(j))
         return;
     for (uint32_t i = 0; i < j->n_deps; i++)
         if (j->deps[i].state == DEP_WAITING && j->deps[i].job_id)
@@ -63,7 +66,7 @@ uint32_t deps_verdict(const struct dep *d, const struct job *parent) {
 
 static void resolve_one(struct apply *ap, uint32_t child_id, const struct job *parent) {
     const struct job *old = state_job(ap->s, child_id);
-    if (!old || old->state != JOB_PENDING)
+    if (!old || job_is_over(old))
         return;
     struct job next = *old;
     struct dep *deps = arena_memdup(ap->arena, old->deps, old->n_deps * sizeof(*deps));

@@ -80,7 +80,7 @@ uint64_t token_scope(const uint8_t *token, uint32_t uid);
 
 /* ---- deps.c ---- */
 
-void deps_index(struct state *s, const struct job *j);   /* a pending job appears */
+void deps_index(struct state *s, const struct job *j);   /* a job appears */
 void deps_unindex(struct state *s, uint32_t parent_id);  /* the parent leaves the state */
 void deps_free(struct state *s);
 uint32_t deps_verdict(const struct dep *d, const struct job *parent); /* enum dep_state */

@@ -25,6 +25,11 @@ static int check_job(const struct state *s, const struct job *j, struct sums *su
         return err_set(e, E_INTERNAL, "job %u waits with nodes", j->id);
     if (job_is_over(j) && (!j->end_ms || !j->ended_index))
         return err_set(e, E_INTERNAL, "job %u is over without an end", j->id);
+    for (uint32_t i = 0; !job_is_over(j) && i < j->n_deps; i++) {
+        const struct job *parent = j->deps[i].job_id ? state_job(s, j->deps[i].job_id) : NULL;
+        if (j->deps[i].job_id && j->deps[i].state == DEP_WAITING && (!parent || job_is_over(parent)))
+            return err_set(e, E_INTERNAL, "job %u waits for job %u, which is over", j->id, j->deps[i].job_id);
+    }
     bool any_left = false;
     for (uint32_t i = 0; i < j->n_nodes; i++) {
         const struct job_node *jn = &j->nodes[i];

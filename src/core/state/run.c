@@ -58,6 +58,7 @@ static void close_run(struct apply *ap, struct job *j) {
         j->n_nodes = 0;
         j->n_cpus = 0;
         j->partition = NULL;
+        j->reason = j->hold ? j->reason : REASON_NONE;
         j->start_ms = j->end_ms = j->kill_ms = 0;
         state_put_job(ap->s, j);
         apply_event(ap, EV_JOB_PENDING, j->id, j->start_no, 0);

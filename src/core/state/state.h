@@ -64,6 +64,11 @@ void state_peek(const struct state *s, struct view *out); /* no pin: good until 
 /* By name, without a scan; good until the next apply. NULL: none. */
 const struct node *state_find_node(const struct state *s, const char *name);
 
+/* The answer that a client's command got whose repeat this would be (struct answer, encoded; good until the next apply);
+ * empty where it was too long to be kept. False: it is no repeat. */
+bool state_answered(const struct state *s, const uint8_t token[COMMAND_TOKEN_SIZE], uint32_t uid, const void **out,
+                    size_t *out_n);
+
 struct state_stats {
     size_t jobs, nodes, tokens, bytes, waiting; /* bytes: held by records; waiting: kept for views only */
     size_t pending, running, over;

@@ -20,6 +20,16 @@ const struct token_rec *token_find(const struct state *s, const uint8_t *token, 
     return t && t->uid == uid && memcmp(t->token, token, COMMAND_TOKEN_SIZE) == 0 ? t : NULL;
 }
 
+bool state_answered(const struct state *s, const uint8_t token[COMMAND_TOKEN_SIZE], uint32_t uid, const void **out,
+                    size_t *out_n) {
+    const struct token_rec *t = token_find(s, token, uid);
+    if (!t)
+        return false;
+    *out = t->answer;
+    *out_n = t->n_answer;
+    return true;
+}
+
 static void forget(struct state *s, uint64_t number, const struct token_rec *t) {
     uint64_t scope = token_scope(t->token, t->uid);
     if ((uint64_t)(uintptr_t)map64_get(&s->token_at, scope) == number + 1)
