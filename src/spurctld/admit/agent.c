@@ -3,6 +3,7 @@
  * What agents say: I am here, I live, a run is over. Who speaks was proven before (api/identity); here it is decided
  * whether it may, and what it means.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -13,6 +14,10 @@
 #include "spurctld/lead/lead.h"
 
 #define NODE_CPUS_MAX 65536u
+#define NODE_TEXT_MAX 255u
+#define NODE_FEATURES_MAX 256u
+#define RUNS_MAX 65536u
+#define REPORT_TEXT_MAX 1024u
 #define HEARTBEAT_MS 5000u
 
 struct pending {
@@ -29,6 +34,18 @@ static void finish(struct pending *p, int code, const struct err *why, const voi
     free(p);
 }
 
+/* All that a node says stays in the state and in each snapshot. */
+static bool is_too_long(const struct node *n) {
+    const char *const texts[] = {n->address, n->hostname, n->arch, n->os, n->version, n->boot_id};
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+        if (texts[i] && strlen(texts[i]) > NODE_TEXT_MAX)
+            return true;
+    for (uint32_t i = 0; i < n->n_features && i < NODE_FEATURES_MAX; i++)
+        if (strlen(n->features[i]) > NODE_TEXT_MAX)
+            return true;
+    return n->n_features > NODE_FEATURES_MAX;
+}
+
 static int check_node(const struct node *n, struct err *e) {
     if (!n || !n->name || !*n->name || strlen(n->name) > 255 || strpbrk(n->name, " ,[]\t\n"))
         return err_set(e, E_NODE_NAME, "%s", err_sentence(E_NODE_NAME));
@@ -38,6 +55,8 @@ static int check_node(const struct node *n, struct err *e) {
         return err_set(e, E_NODE_KEY, "node %s registers without its key", n->name);
     if (!n->address || !*n->address || !n->port || n->port > 65535)
         return err_set(e, E_SYNTAX, "node %s registers without an address", n->name);
+    if (is_too_long(n))
+        return err_set(e, E_TOO_BIG, "node %s says too much of itself", n->name);
     return 0;
 }
 
@@ -174,6 +193,8 @@ static uint32_t unchanged(struct room *r, const struct node *said) {
 void admit_register(struct room *r, const struct register_request *req, admit_fn done, void *arg) {
     struct err e = {0};
     int rc = check_node(req->node, &e);
+    if (!rc && req->n_runs > RUNS_MAX)
+        rc = err_set(&e, E_TOO_BIG, "node %s lists more than %u runs", req->node->name, RUNS_MAX);
     if (!rc)
         rc = check_admission(r, req, &e);
     if (rc) {
@@ -203,6 +224,11 @@ void admit_heartbeat(struct room *r, const struct heartbeat_request *req, admit_
     const struct node *n = state_find_node(r->state, req->name);
     struct heartbeat_reply reply = {0};
     auto_arena a = {0};
+    struct err e;
+    if (req->n_runs > RUNS_MAX) {
+        done(arg, err_set(&e, E_TOO_BIG, "node %s lists more than %u runs", req->name, RUNS_MAX), &e, NULL);
+        return;
+    }
     if (!n || n->base != NODE_UP || n->not_responding || !str_eq(n->boot_id, req->boot_id) ||
         n->agent_start_unix != req->agent_start_unix) {
         reply.register_again = true;
@@ -237,6 +263,8 @@ void admit_report(struct room *r, const struct run_report *req, admit_fn done, v
         done(arg, E_NODE_NAME, &e, NULL);
         return;
     }
+    char text[REPORT_TEXT_MAX + 1];
+    snprintf(text, sizeof(text), "%s", req->text ? req->text : "");
     struct report *rp = xnew(struct report);
     rp->done = done;
     rp->arg = arg;
@@ -248,7 +276,7 @@ void admit_report(struct room *r, const struct run_report *req, admit_fn done, v
         .out_of_memory = req->out_of_memory,
         .never_started = req->never_started,
         .node_failed = req->node_failed,
-        .text = req->text,
+        .text = req->text ? text : NULL,
         .end_ms = req->end_ms,
         .max_rss_kb = req->max_rss_kb,
         .user_cpu_us = req->user_cpu_us,

@@ -11,6 +11,8 @@
 #include "spurctld/admit/admit.h"
 #include "spurctld/react/react.h"
 
+#define IDS_MAX 100000u
+
 struct steering {
     struct room *room;
     struct arena arena;
@@ -127,6 +129,11 @@ void admit_cancel(struct room *r, const struct who *who, const struct cancel_req
         done(arg, E_USAGE, &e, NULL);
         return;
     }
+    if (req->n_job_ids > IDS_MAX) {
+        err_set(&e, E_TOO_BIG, "more than %u jobs in one request", IDS_MAX);
+        done(arg, E_TOO_BIG, &e, NULL);
+        return;
+    }
     if (req->signal > 64) {
         err_set(&e, E_SYNTAX, "%u is no signal", req->signal);
         done(arg, E_SYNTAX, &e, NULL);
@@ -144,6 +151,11 @@ void admit_cancel(struct room *r, const struct who *who, const struct cancel_req
 
 void admit_hold(struct room *r, const struct who *who, const struct hold_request *req, admit_fn done, void *arg) {
     struct err e;
+    if (req->n_job_ids > IDS_MAX) {
+        err_set(&e, E_TOO_BIG, "more than %u jobs in one request", IDS_MAX);
+        done(arg, E_TOO_BIG, &e, NULL);
+        return;
+    }
     if (req->op < HOLD_OP_HOLD || req->op > HOLD_OP_RELEASE) {
         err_set(&e, E_USAGE, "hold operation %u is not known", req->op);
         done(arg, E_USAGE, &e, NULL);

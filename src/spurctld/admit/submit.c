@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A submission, step by step: check the sizes, who, the script, the partition, the times, the dependencies, whether it could ever run; then put
- * script and environment beside the log, and only when both are on disk propose the entry that names them.
+ * A submission, step by step: check the sizes, who, the script, the partition, the times, the dependencies, whether it
+ * could ever run; then put script and environment beside the log, and only when both are on disk propose the entry that
+ * names them. A repeat of one that is in the state gets its first answer, whatever the checks would say today.
  */
 #include <string.h>
 
@@ -16,11 +17,15 @@
 #define DEFAULT_MAX_ENV (1u << 20)
 #define NAME_MAX_BYTES 1024u
 #define NODES_ASKED_MAX 65536u
+#define SPEC_MAX_BYTES (1u << 20) /* of all that is not script or environment: it goes into the log and stays in memory */
+#define ID_TRIES 8u
 
 struct submission {
     struct room *room;
     struct arena arena;
     struct job_spec spec;
+    size_t n_spec; /* its bytes as it came */
+    unsigned n_ids; /* tried */
     uint8_t token[TOKEN_SIZE];
     bool has_token;
     uint32_t uid;
@@ -53,6 +58,9 @@ static int check_sizes(struct step *st) {
     if (st->req->n_env > max_env)
         return err_set(st->e, E_USER_ENV, "Job environment of %u bytes exceeds the size limit of %llu bytes",
                        st->req->n_env, (unsigned long long)max_env);
+    if (st->sub->n_spec > SPEC_MAX_BYTES)
+        return err_set(st->e, E_TOO_BIG, "Job description of %zu bytes exceeds the size limit of %u bytes",
+                       st->sub->n_spec, SPEC_MAX_BYTES);
     const struct job_spec *s = &st->sub->spec;
     const char *const texts[] = {s->name, s->account, s->qos, s->comment, s->partition};
     for (size_t i = 0; i < ARRAY_LEN(texts); i++)
@@ -158,10 +166,16 @@ static void finish(struct submission *sub, int code, const struct err *why, cons
     free(sub);
 }
 
+static void propose(struct submission *sub);
+
 static void on_proposed(void *arg, int code, const struct err *why, uint64_t index, const void *answer, size_t n) {
     struct submission *sub = arg;
     struct answer a = {0};
     struct err e;
+    if (code == E_EXISTS && sub->n_ids < ID_TRIES) { /* an earlier leader had given that number away */
+        propose(sub);
+        return;
+    }
     if (!code)
         code = rec_decode(answer_rec(), answer, n, &sub->arena, &a, &e);
     struct submit_reply reply = {a.job_id, a.sluid, sub->warnings, sub->n_warnings};
@@ -173,6 +187,7 @@ static void propose(struct submission *sub) {
     lead_new_sluid(sub->room, sluid);
     struct err e;
     uint32_t id = lead_take_job_id(sub->room);
+    sub->n_ids++;
     if (!id) {
         err_set(&e, E_ID_SPACE, NULL);
         finish(sub, E_ID_SPACE, &e, NULL);
@@ -227,7 +242,17 @@ static void store_blobs(struct submission *sub, const struct submit_request *req
 static void copy_spec(struct submission *sub, const struct job_spec *spec) {
     auto_buf bytes = {0};
     rec_encode(job_spec_rec(), spec, &bytes);
+    sub->n_spec = bytes.n;
     must(rec_decode(job_spec_rec(), bytes.p, bytes.n, &sub->arena, &sub->spec, NULL) == 0);
+}
+
+static int check(struct step *st) {
+    for (size_t i = 0; i < ARRAY_LEN(steps); i++) {
+        int rc = steps[i](st);
+        if (rc)
+            return st->e->text[0] ? rc : err_set(st->e, rc, NULL);
+    }
+    return 0;
 }
 
 void admit_submit(struct room *r, const struct who *who, const struct submit_request *req, admit_fn done, void *arg) {
@@ -244,14 +269,13 @@ void admit_submit(struct room *r, const struct who *who, const struct submit_req
     struct err e = {0};
     struct step st = {.sub = sub, .who = who, .req = req, .e = &e};
     state_peek(r->state, &st.view);
-    for (size_t i = 0; i < ARRAY_LEN(steps); i++) {
-        int rc = steps[i](&st);
-        if (rc) {
-            if (!e.text[0])
-                err_set(&e, rc, NULL);
-            finish(sub, rc, &e, NULL);
-            return;
-        }
-    }
-    store_blobs(sub, req);
+    int rc = check(&st);
+    const void *answer;
+    size_t n;
+    if (sub->has_token && state_answered(r->state, sub->token, sub->uid, &answer, &n))
+        on_proposed(sub, 0, NULL, 0, answer, n);
+    else if (rc)
+        finish(sub, rc, &e, NULL);
+    else
+        store_blobs(sub, req);
 }
