@@ -164,8 +164,6 @@ static bool may_retry(int code, bool was_sent) {
     case E_NOT_LEADER:
     case E_STOPPING:
     case E_BUSY:
-    case E_QUEUE_FULL:
-    case E_ID_SPACE:
         return true;
     default:
         return false;

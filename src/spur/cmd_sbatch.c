@@ -16,6 +16,8 @@
 #include "spur/command.h"
 #include "spur/sbatch.h"
 
+#define WAIT_MOST_SECS 16 /* between two tries for a place in the queue */
+
 /* Each line of a text as an error of its own. */
 static void complain(const struct cli *c, const char *text) {
     while (*text) {
@@ -117,6 +119,18 @@ static int exit_of(const struct job *j) {
     return WIFEXITED(status) && WEXITSTATUS(status) ? WEXITSTATUS(status) : 1;
 }
 
+/* The controller has forgotten the job, because nobody could ask for a while: the history knows how it ended. */
+static int exit_from_history(struct sbatch *s, uint32_t job_id) {
+    struct history_request request = {.job_ids = &job_id, .n_job_ids = 1};
+    struct history_reply reply = {0};
+    struct err e = {0};
+    if (cli_call(s->c, WIRE_Controller_History, &request, &reply, &e))
+        return refuse(s->c, e.text);
+    if (reply.n_jobs && reply.jobs[0].job && job_is_over(reply.jobs[0].job))
+        return exit_of(reply.jobs[0].job);
+    return refuse(s->c, err_sentence(E_JOB_ID));
+}
+
 /* A controller that is away for a while is waited for: the job goes on meanwhile. */
 static int wait_for_end(struct sbatch *s, uint32_t job_id) {
     struct wait_request request = {.job_id = job_id};
@@ -129,6 +143,8 @@ static int wait_for_end(struct sbatch *s, uint32_t job_id) {
             sleep(1);
             continue;
         }
+        if (rc == E_JOB_ID)
+            return exit_from_history(s, job_id);
         if (rc)
             return refuse(s->c, e.text);
         if (reply.is_over)
@@ -137,6 +153,19 @@ static int wait_for_end(struct sbatch *s, uint32_t job_id) {
 }
 
 /* ---- the request ---- */
+
+/* A queue that is full may have room a little later: said, and tried again for a while, as Slurm does. */
+static int send_job(struct sbatch *s, const struct submit_request *request, struct submit_reply *reply, struct err *e) {
+    int rc;
+    for (unsigned wait_secs = 1;; wait_secs *= 2) {
+        rc = cli_call(s->c, WIRE_Controller_Submit, request, reply, e);
+        if (rc != E_QUEUE_FULL || wait_secs > WAIT_MOST_SECS)
+            return rc;
+        if (wait_secs == 1)
+            cli_error(s->c, "%s", err_sentence(E_QUEUE_FULL));
+        sleep(wait_secs);
+    }
+}
 
 static int submit(struct sbatch *s, const struct buf *script) {
     struct err e = {0};
@@ -152,7 +181,7 @@ static int submit(struct sbatch *s, const struct buf *script) {
         .n_script = (uint32_t)script->n, .env = env.p, .n_env = (uint32_t)env.n,
     };
     struct submit_reply reply = {0};
-    int rc = cli_call(s->c, WIRE_Controller_Submit, &request, &reply, &e);
+    int rc = send_job(s, &request, &reply, &e);
     if (rc)
         return refuse_job(s, rc, e.text);
     for (uint32_t i = 0; i < reply.n_warnings; i++)

@@ -401,7 +401,7 @@ def test_sacct(new_cluster):
     # a window of time, and states in it
     assert c.run("sacct -a -S 2020-01-01 -E 2020-01-02").stdout == head
     assert c.run("sacct -a -S now-1hour -E now -X -n").stdout == "".join(own)
-    assert c.run("sacct -a -s F -X").stdout == head
+    wait_for(lambda: c.run("sacct -a -s F -X").stdout == head)  # -s alone means now, and it failed before
     assert c.run(["sacct", "-n", "-X", "-P", "-o", "jobid", "-s", "F,ca", "-S", "now-1hour", "-E", "now+1hour"]).stdout == \
         f"{bad}\n{killed}\n"
     assert c.run("sacct -n -X -P -o jobid -s PENDING").stdout == f"{waits}\n"
@@ -465,3 +465,26 @@ def test_a_pipe_that_closes_ends_the_command(shared):
 def test_output_that_is_lost_is_an_error(shared):
     got = subprocess.run("squeue > /dev/full", shell=True, executable="/bin/bash", env=shared.env, capture_output=True, text=True)
     assert got.returncode == 1 and "No space left on device" in got.stderr
+
+
+def test_a_wait_survives_the_controllers_restart(new_cluster):
+    c = new_cluster()
+    p = subprocess.Popen(["sbatch", "--parsable", "-W", "--wrap", "while [ ! -e go ]; do sleep 0.02; done; exit 7"], env=c.env,
+                         cwd=c.work, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    job = int(p.stdout.readline())
+    c.wait_state(job, "RUNNING")
+    c.ctld.kill()
+    (c.work / "go").touch()
+    c.ctld.start()
+    assert p.wait(60) == 7 and p.stderr.read() == ""
+
+
+def test_a_full_queue_is_told_and_tried_again(new_cluster):
+    c = new_cluster(nodes=0, scheduler="max_jobs = 2", controller="terminal_job_retention_secs = 1")
+    first, _ = c.submit("-H", "--wrap", "true"), c.submit("-H", "--wrap", "true")
+    p = subprocess.Popen(["sbatch", "--parsable", "-H", "--wrap", "true"], env=c.env, cwd=c.work, stdout=subprocess.PIPE,
+                         stderr=subprocess.PIPE, text=True)
+    said_first = p.stderr.readline()
+    assert said_first == "sbatch: error: Slurm temporarily unable to accept job, sleeping and retrying\n"
+    c.run("scancel", first)
+    assert p.wait(60) == 0 and p.stdout.read().strip().isdigit()
