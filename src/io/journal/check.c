@@ -17,7 +17,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "io/journal/inside.h"
+#include "base/mem.h"
+#include "io/journal/check.h"
+#include "io/journal/frame.h"
 
 #define SMALL_FILE_MAX (64u << 20) /* of a manifest */
 

@@ -5,9 +5,12 @@
  * libraft keeps neither the length of an entry that is no multiple of 8 nor the index of an entry on disk; the tail
  * says both. An index that is not that of the entry's place means that a file before it is missing.
  */
+#include "io/journal/frame.h"
+
+#include <pthread.h>
 #include <string.h>
 
-#include "io/journal/inside.h"
+#include "base/mem.h"
 
 #define BLOB_MAGIC "SPURsnap"
 #define BLOB_VERSION 1

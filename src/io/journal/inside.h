@@ -19,98 +19,17 @@
 
 #include "base/mem.h"
 #include "base/vec.h"
+#include "io/journal/check.h"
+#include "io/journal/frame.h"
 #include "io/journal/journal.h"
+#include "io/journal/outbox.h"
 #include "io/loop/loop.h"
 
-#define SEGMENT_BYTES (8u << 20)                /* of one file of the log, allocated ahead */
 #define ENTRY_BYTES_MAX (SEGMENT_BYTES / 2)     /* of one proposal */
 #define CAPACITY_KIB_MIN (SEGMENT_BYTES / 2048) /* allocated room below which libraft takes no more proposals */
 #define DISK_RETRY_MS 250                       /* how often libraft tries again to allocate a file */
-#define OWNER_FILE "journal"                    /* says whose directory this is; written once bootstrapping is done */
-#define LOCK_FILE "lock"
-#define RESERVE_FILE "reserve"
 
 struct instance;
-
-/* ---- frame.c: what surrounds the owner's bytes ------------------------------------------------------------------ */
-
-/* Behind each entry: zeros to a multiple of 8 (libraft wants that), then 16 bytes. */
-#define FRAME_VERSION 1
-#define FRAME_TAIL 16
-struct frame {
-    uint64_t index, term;
-    uint16_t behind; /* how many entries up to this one were not yet durable when it was made; 0: not known */
-};
-void frame_close(struct buf *entry, const struct frame *f);
-/* The owner's bytes are the first *out_n of `p`. False: not a frame. */
-bool frame_open(const void *p, size_t n, struct frame *out, size_t *out_n);
-
-/* What libraft keeps as the content of a snapshot: the owner's manifest and which moment it is of. */
-struct blob {
-    uint64_t raft_index;  /* libraft's */
-    uint64_t owner_index; /* that of the last on_entry before it */
-    const void *manifest; /* borrowed */
-    size_t n;
-};
-void blob_write(struct buf *out, const struct blob *b);
-bool blob_read(const void *p, size_t n, struct blob *out);
-
-uint32_t crc_add(uint32_t crc, const void *p, size_t n); /* libraft's CRC-32: 0x04c11db7, high bit first, from 0 */
-
-/* ---- outbox.c: to the owner ------------------------------------------------------------------------------------- */
-
-enum out_kind { OUT_ENTRY, OUT_REFUSED, OUT_LEADER, OUT_SNAPSHOT, OUT_RESTORE, OUT_NOTICE };
-struct outbox;
-struct outbox *outbox_new(struct loop *owner_loop, const struct journal_owner *owner);
-/* Journal's thread: add to the batch of this turn; outbox_flush hands it over with one post. */
-void out_entry(struct outbox *o, uint64_t index, uint64_t term, const void *p, size_t n, void *tag);
-void out_refused(struct outbox *o, void *tag, int code, const char *why);
-void out_leader(struct outbox *o, bool is_leader, uint64_t term);
-void out_snapshot(struct outbox *o, uint64_t index);
-void out_restore(struct outbox *o, uint64_t index, const void *manifest, size_t n);
-void out_notice(struct outbox *o, bool is_problem, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-void outbox_flush(struct outbox *o);
-/* Owner's thread. */
-void outbox_deliver(struct outbox *o); /* calls back for all that was flushed */
-void outbox_deliver_state(struct outbox *o); /* restores and entries only, up to the first of another kind */
-int outbox_restore_error(struct outbox *o, struct err *e); /* what on_restore returned, if it failed */
-void outbox_opened(struct outbox *o);  /* from now on a failed on_restore ends the process */
-void outbox_close(struct outbox *o);   /* nothing is delivered any more; the journal's share of it is given up */
-
-/* ---- check.c, segment.c: the directory, before libraft touches it ------------------------------------------------ */
-
-struct segment_facts {
-    uint64_t first, entries; /* first: given */
-    size_t bytes;            /* of the file */
-    uint64_t term_max;
-    size_t valid_bytes; /* up to the end of the last whole batch; 0: none */
-    bool blank;         /* nothing was ever written to it */
-    bool torn;          /* more than zeros behind valid_bytes */
-    bool lost;          /* torn, and what is torn was durable: damage */
-    bool wrong_index;   /* an entry says another index than its place: something before it is missing */
-};
-int segment_read(const char *dir, const char *name, uint64_t first, bool alone, struct segment_facts *out,
-                 struct err *e);
-
-struct check_fix { /* a repair: cut the file to `bytes`, or remove it */
-    char name[64];
-    bool remove;
-    size_t bytes;
-};
-struct check {
-    bool fresh;            /* to be bootstrapped */
-    uint64_t snapshot_index, snapshot_term; /* newest snapshot; 0: none */
-    uint64_t first, last;  /* of the log; last 0: none */
-    bool torn;             /* a torn tail is among the fixes */
-    VEC(struct check_fix) fixes;
-};
-/* Reads everything, changes nothing. E_CORRUPT names the file. */
-int check_dir(const char *dir, uint64_t id, bool alone, struct check *out, struct err *e);
-int check_repair(const char *dir, const struct check *c, struct err *e);
-void check_fini(struct check *c);
-int check_mark_owner(const char *dir, uint64_t id, struct err *e); /* OWNER_FILE: bootstrapping is done */
-int dir_lock(const char *dir, int *out_fd, struct err *e);
-int dir_sync(const char *dir, struct err *e);
 
 /* ---- the journal -------------------------------------------------------------------------------------------------- */
 
@@ -267,7 +186,7 @@ struct instance {
     raft_io_tick_cb tick;
     raft_io_recv_cb recv;
 
-    bool started, broken, closing;
+    bool started, broken, closing, gone; /* gone: libraft is done with it */
     int broken_code;
     char broken_text[ERR_TEXT_MAX];
 
@@ -286,11 +205,11 @@ struct instance {
     uint64_t barrier_term, barrier_ms;
 };
 
-/* instance.c. Opening reads the disk, and calls the fsm. Closing ends with instance_closed of turn.c. */
+/* instance.c. Opening reads the disk, and calls the fsm. Closing ends with in->gone. */
 int instance_open(struct journal *j, bool first, struct err *e);
 void instance_close(struct instance *in);
+void instance_free(struct instance *in); /* one that is gone */
 void instance_break(struct instance *in, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-void turn_instance_closed(struct journal *j, int code, const char *why);
 
 void disk_guard_init(struct instance *in);   /* puts ours before libraft's disk and network functions */
 void guard_closed(struct instance *in); /* after raft_close: answers what was swallowed */

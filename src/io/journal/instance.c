@@ -203,19 +203,17 @@ void instance_break(struct instance *in, int code, const char *fmt, ...) {
 
 static void on_closed(struct raft *r) {
     struct instance *in = (struct instance *)r;
-    struct journal *j = in->j;
+    in->gone = true; /* freed at the end of the turn: libraft is still on the stack */
+    turn_soon(in->j);
+}
+
+void instance_free(struct instance *in) {
+    must(in->gone);
     own_forget_all(in);
     buf_fini(&in->put.blob);
     raft_uv_close(&in->io);
     net_fini(in);
-    j->inst = NULL;
-    snapshot_instance_gone(j);
-    int code = in->broken_code;
-    char text[ERR_TEXT_MAX];
-    snprintf(text, sizeof(text), "%s", in->broken_text);
-    bool broken = in->broken;
     free(in);
-    turn_instance_closed(j, broken ? code : 0, text);
 }
 
 /* Only while no write is in flight: one that fails in a closing instance would start a timer that is closed already. */

@@ -5,12 +5,17 @@
  * The journal's thread fills a batch during a turn and hands it over at the turn's end. The owner's thread takes them
  * in order. Posts may still be on their way when the journal is gone; each holds a reference.
  */
+#include "io/journal/outbox.h"
+
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "base/str.h"
-#include "io/journal/inside.h"
+#include "base/vec.h"
+#include "io/loop/loop.h"
 
 #define KEEP_BYTES (1u << 20) /* memory of a delivered batch that is kept for the next */
 

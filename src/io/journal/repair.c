@@ -10,7 +10,8 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#include "io/journal/inside.h"
+#include "base/mem.h"
+#include "io/journal/check.h"
 
 int dir_sync(const char *dir, struct err *e) {
     autoclose int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

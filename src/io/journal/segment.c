@@ -21,8 +21,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "io/journal/inside.h"
+#include "base/mem.h"
+#include "io/journal/check.h"
+#include "io/journal/frame.h"
 
+#define TYPE_COMMAND 1 /* the only type of ours */
 #define FILE_BYTES_MAX (256u << 20)
 #define BATCH_ENTRIES_MAX (SEGMENT_BYTES / 32)
 #define TORN_BYTES_MAX (16u << 20) /* more than one write can be */
@@ -66,7 +69,7 @@ static bool batch_read(const uint8_t *p, size_t n, struct batch_facts *out) {
         const uint8_t *h = p + 16 + 16 * i;
         size_t len = get32(h + 12), ignored;
         out->term_max = MAX(out->term_max, get64(h));
-        if (h[8] == RAFT_COMMAND && frame_open(d, len, &out->frame, &ignored)) {
+        if (h[8] == TYPE_COMMAND && frame_open(d, len, &out->frame, &ignored)) {
             out->framed = true;
             out->framed_at = i;
         }

@@ -3,6 +3,8 @@
  * What is done once a turn of the journal's loop, after all events of the turn: leadership is watched, what waits is
  * submitted, the outbox is handed over, a broken instance is closed and one that is gone replaced.
  */
+#include <string.h>
+
 #include "io/journal/inside.h"
 
 #define STOP_LIMIT_MS 2000
@@ -63,11 +65,18 @@ static bool may_close(const struct journal *j) {
     return in->broken || (j->stopping && (quiet || !j->stop_limit));
 }
 
-void turn_instance_closed(struct journal *j, int code, const char *why) {
-    turn_soon(j);
+static void instance_gone(struct journal *j) {
+    struct instance *in = j->inst;
+    bool broken = in->broken;
+    int code = in->broken_code;
+    char why[ERR_TEXT_MAX];
+    memcpy(why, in->broken_text, sizeof(why));
+    instance_free(in);
+    j->inst = NULL;
+    snapshot_instance_gone(j);
     if (j->stopping)
         return;
-    if (code != 0)
+    if (broken)
         trouble_set(j, code, why);
     trouble_reopen_later(j);
 }
@@ -103,6 +112,8 @@ static void on_late(struct loop_late *n) {
     struct journal *j = (struct journal *)((char *)n - offsetof(struct journal, late));
     if (j->stopped)
         return;
+    if (j->inst && j->inst->gone)
+        instance_gone(j);
     take_answers(j);
     watch_leadership(j);
     submit_waiting(j);

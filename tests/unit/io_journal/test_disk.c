@@ -62,6 +62,7 @@ static void start(struct disk *d) {
     mkdir(dir, 0700);
     rig_init(&d->r, dir, NULL);
     free(dir);
+    d->r.conf.keep_entries = 10;
     rig_open(&d->r);
     rig_lead(&d->r);
 }
@@ -131,7 +132,7 @@ static void wait_reserve(struct rig *r) {
 static void test_full_and_not_full(void **state) {
     struct disk *d = *state;
     struct rig *r = &d->r;
-    mount_tmpfs(d->mounted, "64m");
+    mount_tmpfs(d->mounted, "128m");
     start(d);
     for (int round = 0; round < 3; round++) {
         fill(d->mounted);
