@@ -20,6 +20,13 @@ struct pass {
     uint64_t took_us;
 };
 
+struct plan_notes {
+    unsigned users;
+    struct arena arena; /* of the pass that made them */
+    const struct sched_note *p;
+    uint32_t n;
+};
+
 struct plan {
     struct room *room;
     struct sched *sched;
@@ -29,8 +36,7 @@ struct plan {
     bool is_active;
     unsigned proposals;   /* of starts, not yet answered: a new pass would plan them again */
     int64_t ended_ms;     /* host's now_ms at the end of the last pass */
-    struct sched_note *notes;
-    uint32_t n_notes;
+    struct plan_notes *notes; /* of the newest pass; NULL: none yet */
     struct plan_stats stats;
 };
 
@@ -46,7 +52,7 @@ void plan_free(struct plan *p) {
         return;
     must(!p->pass);
     sched_free(p->sched);
-    free(p->notes);
+    plan_notes_drop(p->notes);
     free(p);
 }
 
@@ -78,7 +84,8 @@ static void on_proposed(void *arg, int code, const struct err *why, uint64_t ind
         maybe_pass(p);
 }
 
-static void propose_starts(struct plan *p, const struct sched_plan *out) {
+/* The start's number is that of the view: a job that was started since, and perhaps undone, is not what was planned. */
+static void propose_starts(struct plan *p, const struct view *seen, const struct sched_plan *out) {
     struct view v;
     state_peek(p->room->state, &v);
     VEC(struct job_start) batch = {0};
@@ -86,7 +93,8 @@ static void propose_starts(struct plan *p, const struct sched_plan *out) {
         const struct sched_start *s = &out->starts[i];
         const struct job *j = view_job(&v, s->job_id);
         if (j && j->state == JOB_PENDING) {
-            struct job_start st = {s->job_id, j->start_no + 1, s->partition, s->nodes, s->n_nodes, s->time_limit_min};
+            uint32_t start_no = view_job(seen, s->job_id)->start_no + 1;
+            struct job_start st = {s->job_id, start_no, s->partition, s->nodes, s->n_nodes, s->time_limit_min};
             vec_push(&batch, st);
         }
         if (batch.n && (batch.n == STARTS_PER_ENTRY || i + 1 == out->n_starts)) {
@@ -99,10 +107,11 @@ static void propose_starts(struct plan *p, const struct sched_plan *out) {
     vec_fini(&batch);
 }
 
-static void keep_notes(struct plan *p, const struct sched_plan *out) {
-    free(p->notes);
-    p->notes = xmemdup(out->notes, out->n_notes * sizeof(*out->notes));
-    p->n_notes = out->n_notes;
+static void keep_notes(struct plan *p, struct pass *pass) {
+    plan_notes_drop(p->notes);
+    p->notes = xnew(struct plan_notes);
+    *p->notes = (struct plan_notes){1, pass->arena, pass->out.notes, pass->out.n_notes};
+    pass->arena = (struct arena){0};
 }
 
 static void on_pass(void *arg) {
@@ -119,8 +128,8 @@ static void on_pass(void *arg) {
     st->last_considered = pass->out.n_considered;
     st->last_pending = pass->out.n_notes;
     if (p->is_active) {
-        keep_notes(p, &pass->out);
-        propose_starts(p, &pass->out);
+        propose_starts(p, &pass->view, &pass->out);
+        keep_notes(p, pass);
     }
     state_view_end(p->room->state, &pass->view);
     arena_fini(&pass->arena);
@@ -197,21 +206,29 @@ void plan_on_event(struct plan *p, const struct event *ev) {
     }
 }
 
-const struct sched_note *plan_note(const struct plan *p, uint32_t job_id) {
-    uint32_t low = 0, high = p->n_notes;
+struct plan_notes *plan_notes_take(struct plan *p) {
+    if (p->notes)
+        p->notes->users++;
+    return p->notes;
+}
+
+void plan_notes_drop(struct plan_notes *n) {
+    if (!n || --n->users)
+        return;
+    arena_fini(&n->arena);
+    free(n);
+}
+
+const struct sched_note *plan_note(const struct plan_notes *n, uint32_t job_id) {
+    uint32_t low = 0, high = n ? n->n : 0;
     while (low < high) {
         uint32_t mid = low + (high - low) / 2;
-        if (p->notes[mid].job_id < job_id)
+        if (n->p[mid].job_id < job_id)
             low = mid + 1;
         else
             high = mid;
     }
-    return low < p->n_notes && p->notes[low].job_id == job_id ? &p->notes[low] : NULL;
-}
-
-struct sched_note *plan_notes_copy(const struct plan *p, uint32_t *out_n) {
-    *out_n = p->n_notes;
-    return xmemdup(p->notes, p->n_notes * sizeof(*p->notes));
+    return n && low < n->n && n->p[low].job_id == job_id ? &n->p[low] : NULL;
 }
 
 struct plan_stats plan_stats(const struct plan *p) {

@@ -18,9 +18,6 @@ void plan_begin(struct plan *p);
 void plan_end(struct plan *p);
 void plan_on_event(struct plan *p, const struct event *ev);
 
-/* The newest pass's word on a pending job, or NULL. Borrowed until the loop's next turn. */
-const struct sched_note *plan_note(const struct plan *p, uint32_t job_id);
-
 struct plan_stats {
     uint64_t passes, last_us, max_us, total_us;
     uint64_t started, refused, backfilled;
@@ -30,7 +27,11 @@ struct plan_stats {
 struct plan_stats plan_stats(const struct plan *p);
 void plan_stats_reset(struct plan *p);
 
-/* A copy of all notes for a worker (the loop may replace ours meanwhile); the caller frees. */
-struct sched_note *plan_notes_copy(const struct plan *p, uint32_t *out_n);
+/* What the newest pass says of the jobs that it left; NULL: there was none. Taken and dropped on the loop's thread, as the
+ * state's views are; between the two it never changes and may be read on any thread. Drop takes NULL. */
+struct plan_notes;
+struct plan_notes *plan_notes_take(struct plan *p);
+void plan_notes_drop(struct plan_notes *n);
+const struct sched_note *plan_note(const struct plan_notes *n, uint32_t job_id); /* NULL: none; `n` may be NULL */
 
 #endif

@@ -14,8 +14,7 @@ struct asking {
     struct view view;
     struct arena arena;
     struct jobs_request req;
-    struct sched_note *notes;
-    uint32_t n_notes;
+    struct plan_notes *notes;
     int64_t now_unix;
     int code;
     struct err why;
@@ -37,21 +36,8 @@ const struct job *query_visible(const struct who *who, const struct job *j, stru
     return copy;
 }
 
-static const struct sched_note *note_of(const struct asking *q, uint32_t id) {
-    struct sched_note key = {.job_id = id};
-    uint32_t low = 0, high = q->n_notes;
-    while (low < high) {
-        uint32_t mid = low + (high - low) / 2;
-        if (q->notes[mid].job_id < key.job_id)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    return low < q->n_notes && q->notes[low].job_id == id ? &q->notes[low] : NULL;
-}
-
 static struct job_info info_of(struct asking *q, const struct job *j) {
-    const struct sched_note *note = j->state == JOB_PENDING ? note_of(q, j->id) : NULL;
+    const struct sched_note *note = j->state == JOB_PENDING ? plan_note(q->notes, j->id) : NULL;
     struct job_info info = {.reason = j->reason};
     info.job = query_visible(&q->who, j, &q->arena, &info.is_yours);
     if (note) {
@@ -116,7 +102,7 @@ static void done(void *arg) {
     state_view_end(q->room->state, &q->view);
     arena_fini(&q->arena);
     buf_fini(&q->reply);
-    free(q->notes);
+    plan_notes_drop(q->notes);
     free(q);
 }
 
@@ -127,7 +113,7 @@ void query_jobs(struct room *r, const struct who *who, const struct jobs_request
     q->req.user = arena_strdup(&q->arena, req->user);
     q->req.job_ids = arena_memdup(&q->arena, req->job_ids, req->n_job_ids * sizeof(*req->job_ids));
     state_view(r->state, &q->view);
-    q->notes = plan_notes_copy(r->plan, &q->n_notes);
+    q->notes = plan_notes_take(r->plan);
     if (req->n_job_ids == 1) { /* not worth a thread */
         work(q);
         done(q);
