@@ -86,13 +86,23 @@ static void print_field(const struct rec_field *f, FILE *out) {
             packed ? " [packed = true]" : "");
 }
 
+/* Rows stand as the struct wants them; a reader of the protocol wants them by number. */
+static const struct rec_field *next_tag(const struct rec_desc *d, uint32_t after) {
+    const struct rec_field *best = NULL;
+    for (size_t i = 0; i < d->n_fields; i++)
+        if (d->field[i].tag > after && (!best || d->field[i].tag < best->tag))
+            best = &d->field[i];
+    return best;
+}
+
 static void print_messages(const struct messages *m, FILE *out) {
     auto_str name = {0};
     for (size_t i = 0; i < m->n; i++) {
         const struct rec_desc *d = m->desc[i];
         fprintf(out, "\nmessage %s {\n", camel(d->name, &name));
-        for (size_t j = 0; j < d->n_fields; j++)
-            print_field(&d->field[j], out);
+        const struct rec_field *f = NULL;
+        while ((f = next_tag(d, f ? f->tag : 0)))
+            print_field(f, out);
         fprintf(out, "}\n");
     }
 }

@@ -26,6 +26,7 @@
 #define DEFAULT_STATE_DIR "/var/spool/spur"
 #define DEFAULT_SNAPSHOT_RATE (64ull << 20)
 #define POOL_THREADS 4
+#define KEEP_ENTRIES 512 /* of the log behind a snapshot; followers, which would want more, are not there yet */
 #define DRAIN_MS 300
 #define PREPARE_AGAIN_MS 1000u
 
@@ -64,10 +65,27 @@ static void stop_member(struct ctl *c, const char *what, const struct err *e) {
     loop_stop(c->loop);
 }
 
+/* A snapshot costs as much as the state is large, so a large one waits for more entries. What the log holds in memory
+ * and a start must read again stays within the same bound. */
+static void maybe_snapshot(struct ctl *c, uint64_t index) {
+    struct state_stats st = state_stats(c->room.state);
+    uint64_t after = MAX((uint64_t)c->conf.snapshot_entries, (st.jobs + st.tokens) / 2);
+    if (!c->journal || index < c->snapshot_asked + after || snapshots_are_out(c->snapshots))
+        return;
+    c->snapshot_asked = index;
+    journal_snapshot_now(c->journal);
+}
+
 static void on_entry(void *ctx, uint64_t index, uint64_t term, const void *p, size_t n, void *tag) {
     struct ctl *c = ctx;
     struct err e = {0};
     struct applied *r = &c->applied;
+    if (c->exit_code) { /* behind an entry that can't be read nothing may be applied */
+        err_set(&e, E_STOPPING, NULL);
+        if (tag)
+            host_loop_proposed(tag, E_STOPPING, &e, index, NULL, 0);
+        return;
+    }
     int64_t begun_us = ctl_now_us();
     int rc = state_apply(c->room.state, index, p, n, r, &e);
     ctl_count_apply(c, (uint64_t)(ctl_now_us() - begun_us));
@@ -82,6 +100,7 @@ static void on_entry(void *ctx, uint64_t index, uint64_t term, const void *p, si
     if (tag)
         host_loop_proposed(tag, r->code, r->code ? &r->why : NULL, index, r->answer.p, r->answer.n);
     room_tell(&c->room, index, r);
+    maybe_snapshot(c, index);
 }
 
 static void on_refused(void *ctx, void *tag, int code, const struct err *why) {
@@ -137,6 +156,7 @@ static int on_restore(void *ctx, uint64_t index, const void *manifest, size_t n,
     c->room.state = fresh;
     state_set_checking(fresh, c->options.check_invariants);
     acct_restored(c->room.acct);
+    c->snapshot_asked = state_index(fresh);
     log_info("state restored from the snapshot at %llu", (unsigned long long)state_index(fresh));
     return 0;
 }
@@ -273,7 +293,9 @@ static int listen_all(struct ctl *c, struct err *e) {
 
 static int open_journal(struct ctl *c, struct err *e) {
     autofree char *dir = xasprintf("%s/journal", c->state_dir);
-    struct journal_conf conf = {.dir = dir, .id = c->room.member_id, .snapshot_entries = c->conf.snapshot_entries};
+    struct journal_conf conf = {.dir = dir, .id = c->room.member_id,
+                                .snapshot_entries = UINT32_MAX, /* maybe_snapshot decides */
+                                .keep_entries = KEEP_ENTRIES};
     struct journal_owner owner = {c, on_entry, on_refused, on_leader, on_snapshot, on_restore, on_notice};
     int rc = journal_open(c->loop, &conf, &owner, &c->journal, e);
     if (!rc)

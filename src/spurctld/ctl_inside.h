@@ -40,6 +40,7 @@ struct ctl {
     bool is_elected;          /* by the journal; room.is_leader when it can serve as well */
     struct host_timer *again; /* of the steps from the one to the other */
     int exit_code;
+    uint64_t snapshot_asked; /* index at which the last snapshot was asked for, or restored */
 
     uint64_t applies, apply_total_us, apply_max_us;
     uint64_t *names; /* first words of the hashes that jobs name, ascending: for blob_collect */

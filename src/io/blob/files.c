@@ -20,7 +20,7 @@
 #include "base/fault.h"
 #include "io/blob/sidefile.h"
 
-enum { RECORDS_MAX = 65536 }; /* in one pack: bounds the memory of its list */
+enum { RECORDS_MAX = 8192 }; /* in one pack: bounds the memory of its list */
 
 struct files files_none(void) {
     struct files f = {.dir_fd = -1, .fd = -1};
