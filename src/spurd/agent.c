@@ -33,6 +33,7 @@
 #include "spurd/steps/local.h"
 
 #define POOL_THREADS 8
+#define UNKNOWN_MS 1000 /* between two look-ups of the controller's name */
 #define STOP_SECS 1 /* whoever still blocks then is left behind */
 
 struct agent {
@@ -48,7 +49,8 @@ struct agent {
     struct report *report;
     struct cred_key key;
     struct cred_public controller_key;
-    bool has_controller_key, was_ready;
+    bool has_controller_key, was_ready, was_unknown;
+    char *found_address; /* NULL: not looked for, or not found */
     struct node node;
     char state_dir[4096];
     int lock_fd;
@@ -178,6 +180,37 @@ static void on_changed(void *arg) {
         report_changed(a->report);
 }
 
+/* ---- the address to register ---- */
+
+static void find_address(void *arg);
+
+static void look_up(void *arg) {
+    struct agent *a = arg;
+    a->found_address = facts_address_towards(a->o->controllers);
+}
+
+/* The controller's name may come later than we do, as where both are pods that start together. */
+static void looked_up(void *arg) {
+    struct agent *a = arg;
+    if (!a->found_address) {
+        if (!a->was_unknown)
+            log_warn("nothing is known of %s yet; trying again", a->o->controllers);
+        a->was_unknown = true;
+        loop_timer_start(a->loop, UNKNOWN_MS, find_address, a);
+        return;
+    }
+    a->node.address = a->found_address;
+    report_start(a->report);
+}
+
+static void find_address(void *arg) {
+    struct agent *a = arg;
+    if (a->node.address)
+        report_start(a->report);
+    else
+        pool_run(a->pool, a->loop, look_up, looked_up, a);
+}
+
 /* ---- signals ---- */
 
 static void die_now(int signo) {
@@ -206,7 +239,7 @@ static int make_node(struct agent *a, struct err *e) {
     autofree char *path = xasprintf("%s/node.key", a->state_dir);
     const struct options *o = a->o;
     facts_node(o->hostname, o->cpus, o->memory_mb, o->features, &a->arena, &a->node);
-    a->node.address = o->address ? o->address : facts_address(o->listen, o->controllers, &a->arena);
+    a->node.address = o->address ? o->address : facts_listen_address(o->listen, &a->arena);
     a->node.agent_start_unix = clock_unix_ms(&a->clock) / 1000;
     int code = cred_key_load_or_make(path, &a->key, e);
     if (code)
@@ -282,7 +315,7 @@ static int begin(struct agent *a, struct err *e) {
     make_report(a);
     loop_on_signal(a->loop, SIGTERM, on_stop, a);
     loop_on_signal(a->loop, SIGINT, on_stop, a);
-    report_start(a->report);
+    find_address(a);
     log_info("node %s: %u CPUs, %llu MiB, listening on port %u, %zu runs found", a->node.name, a->node.cpus,
              (unsigned long long)a->node.mem_mb, a->node.port, table_count(a->table));
     return 0;
@@ -309,6 +342,7 @@ static void end(struct agent *a) {
     if (a->steps)
         steps_local_free(a->steps);
     cred_key_fini(&a->key);
+    free(a->found_address);
     arena_fini(&a->arena);
     if (a->lock_fd >= 0)
         close(a->lock_fd);

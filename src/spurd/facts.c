@@ -170,7 +170,7 @@ static char *host_of(const char *address, struct arena *a) {
 }
 
 /* Connecting a datagram socket sends nothing, but chooses our end. */
-static char *towards(const char *host, struct arena *a) {
+static char *towards(const char *host) {
     struct addrinfo hints = {.ai_socktype = SOCK_DGRAM}, *found = NULL;
     char text[NI_MAXHOST] = "";
     if (getaddrinfo(host, "6817", &hints, &found))
@@ -184,13 +184,17 @@ static char *towards(const char *host, struct arena *a) {
             text[0] = 0;
     }
     freeaddrinfo(found);
-    return *text ? arena_strdup(a, text) : NULL;
+    return *text ? xstrdup(text) : NULL;
 }
 
-char *facts_address(const char *listen, const char *controllers, struct arena *a) {
+char *facts_listen_address(const char *listen, struct arena *a) {
     char *host = host_of(listen, a);
-    if (!is_wildcard(host))
-        return host;
-    char *own = str_starts(controllers, "unix:") ? NULL : towards(host_of(controllers, a), a);
-    return own ? own : (char *)short_name(a);
+    return is_wildcard(host) ? NULL : host;
+}
+
+char *facts_address_towards(const char *controllers) {
+    auto_arena a = {0};
+    if (str_starts(controllers, "unix:"))
+        return xstrdup(short_name(&a));
+    return towards(host_of(controllers, &a));
 }

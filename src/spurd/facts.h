@@ -16,8 +16,9 @@ void facts_node(const char *name, uint32_t cpus, uint64_t mem_mb, const char *fe
                 struct node *out);
 /* Load in hundredths + 1 and free memory in MiB + 1; 0: not known. */
 void facts_sample(uint32_t *out_load, uint64_t *out_free_mb);
-/* The address under which controllers reach this machine: `listen`'s own unless it is a wildcard, else the one that
- * leads to the first controller, else the host name. Looks names up: blocks. */
-char *facts_address(const char *listen, const char *controllers, struct arena *a);
+/* The address under which controllers reach this machine: `listen`'s own, if that is one; NULL for a wildcard. */
+char *facts_listen_address(const char *listen, struct arena *a);
+/* Our end of the way to the first controller; NULL while its name is not known. Blocks; any thread. The caller frees. */
+char *facts_address_towards(const char *controllers);
 
 #endif

@@ -67,7 +67,7 @@ static int poll_ms(const struct run *r) {
 }
 
 static void loop(struct run *r, struct server *s, int signals) {
-    while (r->state != STEP_ENDED || !serve_is_done(s)) {
+    while (r->state != STEP_ENDED || !serve_is_done(s) || (r->unsaved && !s->acknowledged)) {
         struct pollfd fds[SERVE_POLLS + 2];
         serve_poll(s, fds);
         fds[SERVE_POLLS] = (struct pollfd){.fd = signals, .events = POLLIN};

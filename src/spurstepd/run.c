@@ -29,6 +29,7 @@
 
 #define ROUND_MIN_MS 2
 #define ROUND_MAX_MS 250
+#define SAVE_AGAIN_MS 500
 
 /* ---- files ---- */
 
@@ -119,11 +120,8 @@ static void name_survivors(struct run *r) {
 
 static void write_result(struct run *r) {
     struct step_entry entry = {.kind = STEP_LOG_RESULT, .at_ms = wall_ms(), .result = &r->result};
-    struct err e;
-    if (log_append(r->log_fd, &entry, true, &e)) {
-        /* A full disk: what is told is true all the same, and the file is tried again by a sweep if nobody takes it. */
-        r->result.text = r->result.text ? r->result.text : "the node's disk is full";
-    }
+    r->unsaved = log_append(r->log_fd, &entry, true, NULL) != 0;
+    r->round_at_ms = r->unsaved ? boot_ms() + SAVE_AGAIN_MS : INT64_MAX;
 }
 
 static void finish(struct run *r) {
@@ -138,9 +136,9 @@ static void finish(struct run *r) {
     if (r->copy_dir[0])
         child_remove_copy(r->copy_dir, r->plan.uid);
     (void)contain_remove(&r->contain);
-    write_result(r);
     r->state = STEP_ENDED;
-    r->kill_at_ms = r->round_at_ms = INT64_MAX;
+    r->kill_at_ms = INT64_MAX;
+    write_result(r);
 }
 
 /* The script is gone: so is, shortly, all the rest. */
@@ -324,8 +322,12 @@ void run_on_time(struct run *r) {
         finish(r);
         return;
     }
-    if (now < r->round_at_ms || r->state == STEP_ENDED)
+    if (now < r->round_at_ms)
         return;
+    if (r->state == STEP_ENDED) {
+        write_result(r);
+        return;
+    }
     if (now < r->give_up_at_ms) {
         kill_round(r, now);
         return;
@@ -386,7 +388,7 @@ int run_terminate(struct run *r, const struct step_terminate *t, struct err *e) 
     return 0;
 }
 
-void run_status(const struct run *r, struct step_status *out) {
+void run_status(const struct run *r, bool count, struct step_status *out) {
     *out = (struct step_status){.job_id = r->plan.job_id,
                                 .start_no = r->plan.start_no,
                                 .state = r->state,
@@ -397,5 +399,5 @@ void run_status(const struct run *r, struct step_status *out) {
                                 .max_version = STEP_VERSION,
                                 .containment = r->contain.text,
                                 .program = SPUR_VERSION,
-                                .n_processes = r->state == STEP_ENDED ? 0 : contain_count(&r->contain)};
+                                .n_processes = count && r->state != STEP_ENDED ? contain_count(&r->contain) : 0};
 }

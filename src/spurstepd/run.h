@@ -40,6 +40,7 @@ struct run {
     char copy_dir[64]; /* of the script, where the user could not reach it; "": none */
     struct step_result result;
     char result_text[600];
+    bool unsaved; /* the disk didn't take the result: tried again until it does, or somebody takes it from us */
 };
 
 /* Reads the plan and locks the log in the current directory. E_EXISTS: another daemon has this run, or had it. */
@@ -53,7 +54,8 @@ int64_t run_next_ms(const struct run *r); /* CLOCK_BOOTTIME; INT64_MAX: nothing 
 
 int run_signal(struct run *r, const struct step_signal *s, struct err *e);
 int run_terminate(struct run *r, const struct step_terminate *t, struct err *e);
-void run_status(const struct run *r, struct step_status *out);
+/* Counting processes may mean to look at all of the machine's. */
+void run_status(const struct run *r, bool count, struct step_status *out);
 
 /* Appends one entry to a log; with `sync` it is on disk afterwards. 0 or an error. */
 int log_append(int log_fd, const struct step_entry *entry, bool sync, struct err *e);

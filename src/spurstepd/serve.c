@@ -74,9 +74,9 @@ static void take_client(struct server *s) {
 
 /* ---- requests ---- */
 
-static void answer_status(struct client *c, const struct run *r) {
+static void answer_status(struct client *c, const struct run *r, bool count) {
     struct step_status status;
-    run_status(r, &status);
+    run_status(r, count, &status);
     step_frame_add(&c->out, STEP_STATUS, step_status_rec(), &status);
 }
 
@@ -118,11 +118,11 @@ static void handle(struct server *s, struct client *c, struct run *r, const stru
     }
     switch (h->type) {
     case STEP_GET_STATUS:
-        answer_status(c, r);
+        answer_status(c, r, true);
         break;
     case STEP_SUBSCRIBE:
         c->subscribed = true;
-        answer_status(c, r);
+        answer_status(c, r, false);
         tell(c, r);
         break;
     case STEP_SIGNAL:

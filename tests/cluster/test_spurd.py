@@ -235,3 +235,18 @@ def test_agent_of_an_ordinary_user(new_cluster):
     finally:
         p.terminate()
         assert p.wait(10) == 0
+
+
+def test_controller_whose_name_is_not_known_yet(tmp_path):
+    """As where both start together on Kubernetes: it waits, says so once, and can be stopped."""
+    log = tmp_path / "log"
+    with open(log, "wb") as f:
+        p = subprocess.Popen([str(BIN / "spurd"), "--controller=http://spurctld.invalid:6817", "--listen=[::]:0", "--state-dir",
+                              str(tmp_path / "s")], stdout=f, stderr=f)
+    try:
+        wait_for(lambda: "nothing is known of http://spurctld.invalid:6817 yet" in log.read_text(), 30, "the warning")
+    finally:
+        began = time.monotonic()
+        p.terminate()
+        assert p.wait(10) == 0
+    assert time.monotonic() - began < 2.0 * spurtest.PATIENCE

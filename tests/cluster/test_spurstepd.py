@@ -295,6 +295,7 @@ def test_status_subscribe_and_acknowledge(root):
     run.start()
     one, other = run.client(), run.client()
     kind, status = one.ask(w.SUBSCRIBE)
+    assert one.ask(w.GET_STATUS)[1]["n_processes"] >= 1
     assert kind == w.STATUS_T and status["job_id"] == run.job_id and status["pid"] == run.pid
     assert (status["min_version"], status["max_version"]) == (1, 1) and status["program"]
     wait_for(lambda: other.ask(w.GET_STATUS)[1]["state"] == w.RUNNING, what="running")
@@ -410,6 +411,43 @@ def test_other_users_are_kept_out(idle):
 
 
 # ---- life and death of the daemon ----
+
+
+@needs_root
+def test_full_disk_loses_no_exit_code(root):
+    """The result waits in the daemon until the disk takes it."""
+    small = root / "small"
+    small.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k,mode=0711", "tmpfs", str(small)], capture_output=True).returncode:
+        pytest.skip("no mounts here")
+    try:
+        run = w.Run(small, f"cd {root}; echo there; until [ -e go ]; do sleep 0.02; done; exit 7", std_out=str(root / "out"), work_dir=str(root))
+        run.start()
+        run.wait_output("there")
+        with open(small / "filler", "wb", buffering=0) as f:
+            for size in (4096, 1):
+                try:
+                    while True:
+                        f.write(b"x" * size)
+                except OSError:
+                    pass
+        with open(run.dir / "log", "ab", buffering=0) as f:  # the page that the log has room in
+            pad = 4096 - f.tell() % 4096
+            f.write(b"\0" * pad)
+        (root / "go").touch()
+        client = run.client()
+        wait_for(lambda: client.ask(w.GET_STATUS)[1]["state"] == w.ENDED, what="the end")
+        assert not run.result() and alive(run.pid)
+        kind, _ = client.ask(w.SUBSCRIBE)
+        kind, result = client.receive()
+        assert (kind, result["wait_status"]) == (w.END, 7 << 8)
+        client.close()
+        (small / "filler").unlink()
+        os.truncate(run.dir / "log", (run.dir / "log").stat().st_size - pad)
+        assert run.wait_result()["wait_status"] == 7 << 8
+        run.wait_gone()
+    finally:
+        subprocess.run(["umount", "-l", str(small)])
 
 
 def test_one_daemon_a_run(root):

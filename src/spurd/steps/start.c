@@ -64,6 +64,8 @@ static void start_work(void *arg) {
     t->code = rec_decode(launch_request_rec(), t->request.p, t->request.n, &a, &q, &t->why);
     if (!t->code)
         t->code = plan_and_write(t, &q, dir, &a);
+    if (t->code == E_SYS || t->code == E_FULL) /* of this node; to the controller it is a launch that failed */
+        t->code = t->why.code = E_LAUNCH;
     if (t->code)
         return;
     t->code = program_run(t->task.s->program, dir, &t->pid, &t->why);
