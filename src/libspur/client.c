@@ -27,6 +27,7 @@
 #define TIMEOUT_MS 60000
 #define CALL_MS 30000
 #define CONNECT_MS 10000
+#define ANSWER_MAX (1u << 30) /* a list of all jobs there are is one answer */
 #define PAUSE_MIN_MS 20
 #define PAUSE_MAX_MS 1000
 #define PAUSE_TOLD_MAX_MS 10000
@@ -110,7 +111,7 @@ int spur_open(const struct spur_options *o, struct spur_client **out, struct err
     if (target_has_tcp(targets))
         add_claim(&metadata);
     struct loop *loop = loop_new("libspur");
-    struct rpc_channel_conf conf = {.targets = targets, .connect_ms = CONNECT_MS};
+    struct rpc_channel_conf conf = {.targets = targets, .connect_ms = CONNECT_MS, .max_message = ANSWER_MAX};
     struct rpc_channel *ch = NULL;
     rc = rpc_channel_new(loop, &conf, &ch, e);
     if (rc) {
