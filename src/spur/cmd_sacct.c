@@ -32,6 +32,7 @@ struct sacct {
     VEC(struct wanted) wanted;
     const char *const *users;
     uint32_t n_users, states; /* 0: any */
+    char unit; /* of job_env */
     int64_t since, until;     /* 0: no bound; the controller's now */
     struct job_select pick;   /* names, partitions … */
 };
@@ -41,6 +42,16 @@ static int add_text(struct opt_run *r, const struct opt_row *o, const char *valu
     struct str *to = str_eq(o->name, "jobs") ? &s->jobs : &s->format;
     str_addf(to, "%s%s", to->n ? "," : "", value);
     return 0;
+}
+
+static int set_unit(struct opt_run *r, const struct opt_row *o, const char *value) {
+    struct sacct *s = r->ctx;
+    if (!value) {
+        s->unit = '=';
+        return 0;
+    }
+    s->unit = *value >= 'a' ? (char)(*value - 'a' + 'A') : *value;
+    return strlen(value) == 1 && strchr("KMGTP", s->unit) ? 0 : opt_bad(r, 1, "Invalid --units specification: %s", value);
 }
 
 #define AT(field) offsetof(struct sacct, field)
@@ -74,7 +85,7 @@ static const struct opt_row rows[] = {
     {"name", 0, "jobname(s)", OPT_TEXT, 0, AT(name_list), NULL, NULL, "only jobs of these names"},
     {"ncpus", 'i', "min[-max]", OPT_NOT_YET},
     {"nnodes", 'I', "min[-max]", OPT_NOT_YET},
-    {"noconvert", 0, NULL, OPT_NOT_YET},
+    {"noconvert", 0, NULL, OPT_CALL, 0, 0, set_unit, NULL, "sizes in the units they are kept in"},
     {"nodelist", 'N', "nodes", OPT_TEXT, 0, AT(node_list), NULL, NULL, "only jobs that ran on these nodes"},
     {"noheader", 'n', NULL, OPT_BOOL, 0, AT(no_header), NULL, NULL, "no headings"},
     {"parsable", 'p', NULL, OPT_BOOL, 0, AT(parsable), NULL, NULL, "columns separated by |, one at the end too"},
@@ -88,7 +99,7 @@ static const struct opt_row rows[] = {
     {"timelimit-min", 'k', "time", OPT_NOT_YET},
     {"truncate", 'T', NULL, OPT_NOT_YET},
     {"uid", 0, "user(s)", OPT_TEXT, OPT_HIDDEN, AT(user_list), NULL, NULL, ""},
-    {"units", 0, "KMGTP", OPT_NOT_YET},
+    {"units", 0, "K|M|G|T|P", OPT_CALL, 0, 0, set_unit, NULL, "sizes in this unit"},
     {"usage", 0, NULL, OPT_USAGE, 0, 0, NULL, NULL, "show a short usage"},
     {"use-local-uid", 0, NULL, OPT_NOT_YET},
     {"user", 'u', "user(s)", OPT_TEXT, 0, AT(user_list), NULL, NULL, "only jobs of these users"},
@@ -237,7 +248,7 @@ static bool wants(const struct sacct *s, uint32_t id, bool is_batch) {
 
 static void add_rows(const struct sacct *s, const struct table *t, const struct sacct_style *style,
                      const struct history_reply *reply, struct str *out) {
-    struct job_env env = {reply->now_unix, reply->cluster_name};
+    struct job_env env = {reply->now_unix, reply->cluster_name, s->unit};
     for (uint32_t i = 0; i < reply->n_jobs; i++) {
         const struct job_info *ji = &reply->jobs[i];
         if (!job_selected(&s->pick, ji) || !was_in_state(s, ji->job))

@@ -18,7 +18,7 @@
 struct squeue {
     struct job_select pick;
     const char *format, *long_format, *sort;
-    bool all, array, long_list, no_header, start;
+    bool all, array, long_list, no_convert, no_header, start;
     const char *job_list, *user_list, *state_list, *part_list, *name_list, *account_list, *qos_list, *node_list;
     bool me;
 };
@@ -53,7 +53,7 @@ static const struct opt_row rows[] = {
     {"long", 'l', NULL, OPT_BOOL, 0, AT(long_list), NULL, NULL, "more columns"},
     {"me", 0, NULL, OPT_BOOL, 0, AT(me), NULL, NULL, "only your jobs"},
     {"name", 'n', "job_name(s)", OPT_TEXT, 0, AT(name_list), NULL, "NAMES", "only jobs of these names"},
-    {"noconvert", 0, NULL, OPT_NOT_YET},
+    {"noconvert", 0, NULL, OPT_BOOL, 0, AT(no_convert), NULL, NULL, "sizes and counts in the units they are kept in"},
     {"nodelist", 'w', "hostlist", OPT_TEXT, 0, AT(node_list), NULL, NULL, "only jobs on these nodes"},
     {"noheader", 'h', NULL, OPT_BOOL, 0, AT(no_header), NULL, NULL, "no headings"},
     {"notme", 0, NULL, OPT_NOT_YET},
@@ -151,7 +151,7 @@ static void make_table(const struct cli *c, const struct squeue *q, struct table
 }
 
 static int print(struct cli *c, const struct squeue *q, const struct jobs_reply *reply) {
-    struct job_env env = {reply->now_unix, reply->cluster_name};
+    struct job_env env = {reply->now_unix, reply->cluster_name, q->no_convert ? '=' : 0};
     struct order o = {.env = &env, .ids_down = !q->sort && !q->start};
     auto_str out = {0};
     struct table t;

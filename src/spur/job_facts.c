@@ -103,7 +103,7 @@ void job_partition(const struct job *j, struct str *out) {
     str_add(out, p ? p : "");
 }
 
-void job_tres(const struct job_info *ji, bool allocated, bool sorted, struct str *out) {
+void job_tres(const struct job_info *ji, bool allocated, bool sorted, char unit, struct str *out) {
     const struct job *j = ji->job;
     uint32_t cpus = job_cpus(ji), nodes = job_nodes(ji);
     uint64_t mem = job_alloc_mem_mb(j);
@@ -116,7 +116,7 @@ void job_tres(const struct job_info *ji, bool allocated, bool sorted, struct str
     str_addf(out, "cpu=%u,", cpus);
     if (mem) {
         str_add(out, "mem=");
-        size_mb_print(mem, out);
+        amount_print(mem, 'M', unit, out);
         str_addc(out, ',');
     }
     str_addf(out, "node=%u", nodes);
@@ -152,14 +152,25 @@ void job_std_in(const struct job *j, struct str *out) {
     file(j, j->spec->std_in ? j->spec->std_in : "/dev/null", out);
 }
 
+void amount_print(uint64_t n, char unit, char want, struct str *out) {
+    static const char units[] = " KMGTPE";
+    const char *at = strchr(units, unit), *to = want && want != '=' ? strchr(units, want) : NULL;
+    double amount = (double)n;
+    must(at);
+    if (to)
+        for (; at < to; at++)
+            amount /= 1024;
+    else if (!want && n && n % 512 == 0)
+        for (; amount >= 1024 && at[1]; at++)
+            amount /= 1024;
+    if (amount == (double)(uint64_t)amount)
+        str_addf(out, "%llu", (unsigned long long)amount);
+    else
+        str_addf(out, "%.2f", amount);
+    if (*at != ' ' && (n || to))
+        str_addc(out, *at);
+}
+
 void count_print(uint64_t n, struct str *out) {
-    static const char units[] = "KMGTP";
-    int unit = -1;
-    while (n && n % 1024 == 0 && unit + 1 < (int)sizeof(units) - 1) {
-        n /= 1024;
-        unit++;
-    }
-    str_addf(out, "%llu", (unsigned long long)n);
-    if (unit >= 0)
-        str_addc(out, units[unit]);
+    amount_print(n, ' ', 0, out);
 }

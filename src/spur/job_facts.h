@@ -15,6 +15,7 @@
 struct job_env {
     int64_t now_unix;
     const char *cluster;
+    char unit; /* of sizes: 0 as Slurm picks it, '=' as kept (--noconvert), or one of K M G T P */
 };
 
 bool job_is_pending(const struct job *j);
@@ -36,14 +37,16 @@ void job_reason(const struct job_info *ji, struct str *out);
 void job_node_list(const struct job *j, struct str *out); /* "n[1-2]"; nothing while it waits */
 void job_partition(const struct job *j, struct str *out);
 /* "cpu=1,mem=500M,node=1,billing=1", in scontrol's order; sorted by name as sacct has it. */
-void job_tres(const struct job_info *ji, bool allocated, bool sorted, struct str *out);
+void job_tres(const struct job_info *ji, bool allocated, bool sorted, char unit, struct str *out);
 void job_exit(uint32_t wait_status, struct str *out); /* "3:0", "0:9" */
 /* The file of stdout, stderr or stdin as scontrol shows it. */
 void job_std_out(const struct job *j, struct str *out);
 void job_std_err(const struct job *j, struct str *out); /* nothing where it is stdout's */
 void job_std_in(const struct job *j, struct str *out);
 
-/* "1024" is "1K", as Slurm prints counts of nodes and tasks. */
+/* A size kept in `unit` (K, M …; ' ' for counts): one unit up while nothing but a half is lost, so 1024 is 1K, 1536M is
+ * 1.50G and 16000M stays; or with `want` as job_env has it. */
+void amount_print(uint64_t n, char unit, char want, struct str *out);
 void count_print(uint64_t n, struct str *out);
 
 #endif

@@ -43,10 +43,10 @@ FIELD(batch_host) {
     or_null(JOB(row)->n_nodes ? JOB(row)->nodes[0].name : NULL, out);
 }
 FIELD(cpus) {
-    count_print(job_cpus(INFO(row)), out);
+    amount_print(job_cpus(INFO(row)), ' ', ENV(env)->unit, out);
 }
 FIELD(min_cpus) {
-    count_print(MAX(SPEC(row)->cpus_per_task, 1u), out);
+    amount_print(MAX(SPEC(row)->cpus_per_task, 1u), ' ', ENV(env)->unit, out);
 }
 FIELD(cpus_per_task) {
     if (SPEC(row)->cpus_per_task)
@@ -55,13 +55,13 @@ FIELD(cpus_per_task) {
         str_add(out, "1");
 }
 FIELD(n_nodes) {
-    count_print(job_nodes(INFO(row)), out);
+    amount_print(job_nodes(INFO(row)), ' ', ENV(env)->unit, out);
 }
 FIELD(max_nodes) {
-    count_print(SPEC(row)->max_nodes, out);
+    amount_print(SPEC(row)->max_nodes, ' ', ENV(env)->unit, out);
 }
 FIELD(n_tasks) {
-    count_print(job_tasks(INFO(row)), out);
+    amount_print(job_tasks(INFO(row)), ' ', ENV(env)->unit, out);
 }
 FIELD(dependency) {
     if (JOB(row)->n_deps)
@@ -123,10 +123,7 @@ FIELD(pending_time) {
     str_addf(out, "%lld", (long long)MAX(until - JOB(row)->submit_ms / 1000, (int64_t)0));
 }
 FIELD(min_memory) {
-    if (SPEC(row)->mem_node_mb)
-        size_mb_print(SPEC(row)->mem_node_mb, out);
-    else
-        str_add(out, "0");
+    amount_print(SPEC(row)->mem_node_mb, 'M', ENV(env)->unit, out);
 }
 FIELD(node_list) {
     job_node_list(JOB(row), out);
@@ -193,7 +190,7 @@ FIELD(std_in) {
     str_add(out, SPEC(row)->std_in ? SPEC(row)->std_in : "/dev/null");
 }
 FIELD(tres) {
-    job_tres(INFO(row), JOB(row)->n_nodes > 0, false, out);
+    job_tres(INFO(row), JOB(row)->n_nodes > 0, false, ENV(env)->unit, out);
 }
 FIELD(requeue) {
     str_add(out, SPEC(row)->no_requeue ? "0" : "1");

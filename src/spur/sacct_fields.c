@@ -153,16 +153,16 @@ FIELD(req_mem) {
     if (!mb)
         mb = job_alloc_mem_mb(JOB(row));
     if (!IS_BATCH(row))
-        size_mb_print(mb, out);
+        amount_print(mb, 'M', ENV(env)->unit, out);
 }
 FIELD(req_tres) {
     if (!IS_BATCH(row))
-        job_tres(INFO(row), false, true, out);
+        job_tres(INFO(row), false, true, ENV(env)->unit, out);
 }
 FIELD(alloc_tres) {
     const struct job *j = JOB(row);
     if (!IS_BATCH(row)) {
-        job_tres(INFO(row), true, true, out);
+        job_tres(INFO(row), true, true, ENV(env)->unit, out);
         return;
     }
     if (!j->n_nodes)
@@ -170,7 +170,7 @@ FIELD(alloc_tres) {
     str_addf(out, "cpu=%u,", j->nodes[0].cpus);
     if (j->nodes[0].mem_mb) {
         str_add(out, "mem=");
-        size_mb_print(j->nodes[0].mem_mb, out);
+        amount_print(j->nodes[0].mem_mb, 'M', ENV(env)->unit, out);
         str_addc(out, ',');
     }
     str_add(out, "node=1");
@@ -227,20 +227,10 @@ FIELD(sluid) {
 
 /* ---- usage, which is the batch script's ---- */
 
-/* KiB one step up while nothing is lost, as Slurm prints sizes. */
-static void rss(const void *row, struct str *out) {
-    uint64_t kb = JOB(row)->max_rss_kb;
-    if (!IS_BATCH(row) || !JOB(row)->end_ms || !kb)
-        return;
-    if (kb % 512 || kb < 1024)
-        str_addf(out, "%lluK", (unsigned long long)kb);
-    else if (kb % 1024)
-        str_addf(out, "%.2fM", (double)kb / 1024);
-    else
-        str_addf(out, "%lluM", (unsigned long long)kb / 1024);
-}
 FIELD(max_rss) {
-    rss(row, out);
+    uint64_t kb = JOB(row)->max_rss_kb;
+    if (IS_BATCH(row) && JOB(row)->end_ms && kb)
+        amount_print(kb, 'K', ENV(env)->unit, out);
 }
 FIELD(max_rss_node) {
     if (IS_BATCH(row) && JOB(row)->max_rss_kb && JOB(row)->n_nodes)

@@ -115,10 +115,10 @@ static void sizes(const struct job_info *ji, const char *nl, struct str *out) {
     node_count(ji, out);
     str_addf(out, " NumCPUs=%u NumTasks=%u CPUs/Task=%u ReqB:S:C:T=0:0:*:*%sReqTRES=", job_cpus(ji), job_tasks(ji),
              MAX(s->cpus_per_task, 1u), nl);
-    job_tres(ji, false, false, out);
+    job_tres(ji, false, false, 0, out);
     str_addf(out, "%sAllocTRES=", nl);
     if (j->n_nodes)
-        job_tres(ji, true, false, out);
+        job_tres(ji, true, false, 0, out);
     else
         str_add(out, "(null)");
     str_addf(out, "%sSocks/Node=* NtasksPerN:B:S:C=0:0:*:* CoreSpec=*%sMinCPUsNode=%u MinMemoryNode=", nl, nl,

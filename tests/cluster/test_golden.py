@@ -172,12 +172,16 @@ OOD = ("Account JobID BatchHost MinCpus NumCPUs MinTmpDisk NumNodes EndTime Depe
 
 
 def test_open_ondemands_query(shared):
-    job = shared.submit("-H", "--comment=a,b", "--wrap", "true")
-    out = shared.run(["squeue", "--all", "--states=all", "-O", ",".join(f"{f}:\x1f" for f in OOD), "-j", str(job)]).stdout
+    job = shared.submit("-H", "--comment=a,b", "--mem=2G", "--wrap", "true")
+    out = shared.run(["squeue", "--all", "--states=all", "--noconvert", "-O", ",".join(f"{f}:\x1f" for f in OOD), "-j", str(job)]).stdout
     head, line = out.splitlines()
     assert head.count("\x1f") == line.count("\x1f") == len(OOD) and head.endswith("\x1f")
     row = dict(zip(OOD, line.split("\x1f")))
     assert (row["JobID"], row["StateCompact"], row["Comment"], row["tres-per-node"]) == (str(job), "PD", "a,b", "N/A")
+    assert row["MinMemory"] == "2048M" and row["tres-alloc"] == "cpu=1,mem=2048M,node=1,billing=1"
+    assert shared.run(["squeue", "-h", "-o", "%m", "-j", str(job)]).stdout == "2G\n"
+    assert shared.run(["sacct", "-n", "-X", "-P", "-o", "reqmem", "-j", str(job)]).stdout == "2G\n"
+    assert shared.run(["sacct", "-n", "-X", "-P", "--units=M", "-o", "reqmem", "-j", str(job)]).stdout == "2048M\n"
     shared.run(["scancel", str(job)])
 
 

@@ -367,6 +367,18 @@ static void counts(void **state) {
     str_addc(&s, ' ');
     count_print(2048, &s);
     assert_string_equal(str_text(&s), "0 1000 2K");
+    static const struct {
+        uint64_t n;
+        char unit, want;
+        const char *text;
+    } cases[] = {{16000, 'M', 0, "16000M"}, {64000, 'M', 0, "62.50G"}, {3072, 'M', 0, "3G"},    {3072, 'M', '=', "3072M"},
+                 {14176, 'K', 0, "14176K"}, {14176, 'K', 'M', "13.84M"}, {2000, 'M', 'M', "2000M"}, {0, 'M', 0, "0"},
+                 {1024, 'K', 'G', "0.00G"}, {512, 'M', 0, "512M"},      {0, ' ', 0, "0"},       {2048, ' ', '=', "2048"}};
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        str_clear(&s);
+        amount_print(cases[i].n, cases[i].unit, cases[i].want, &s);
+        assert_string_equal(str_text(&s), cases[i].text);
+    }
 }
 
 int main(void) {
