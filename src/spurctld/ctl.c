@@ -83,7 +83,7 @@ static void on_entry(void *ctx, uint64_t index, uint64_t term, const void *p, si
     if (c->exit_code) { /* behind an entry that can't be read nothing may be applied */
         err_set(&e, E_STOPPING, NULL);
         if (tag)
-            host_loop_proposed(tag, E_STOPPING, &e, index, NULL, 0);
+            ctl_host_proposed(tag, E_STOPPING, &e, index, NULL, 0);
         return;
     }
     int64_t begun_us = ctl_now_us();
@@ -92,19 +92,19 @@ static void on_entry(void *ctx, uint64_t index, uint64_t term, const void *p, si
     if (rc) {
         stop_member(c, "a committed entry can't be read", &e);
         if (tag)
-            host_loop_proposed(tag, rc, &e, index, NULL, 0);
+            ctl_host_proposed(tag, rc, &e, index, NULL, 0);
         return;
     }
     if (FAULT("ctl.before_reply"))
         log_warn("fault point ctl.before_reply");
     if (tag)
-        host_loop_proposed(tag, r->code, r->code ? &r->why : NULL, index, r->answer.p, r->answer.n);
+        ctl_host_proposed(tag, r->code, r->code ? &r->why : NULL, index, r->answer.p, r->answer.n);
     room_tell(&c->room, index, r);
     maybe_snapshot(c, index);
 }
 
 static void on_refused(void *ctx, void *tag, int code, const struct err *why) {
-    host_loop_proposed(tag, code, why, 0, NULL, 0);
+    ctl_host_proposed(tag, code, why, 0, NULL, 0);
 }
 
 static void on_notice(void *ctx, bool is_problem, const char *text) {
@@ -257,8 +257,8 @@ static int open_stores(struct ctl *c, struct err *e) {
     if (rc)
         return rc;
     clock_init(&clock, c->options.clock_scale);
-    c->host = host_loop_new(c->loop, c->pool, &clock, c->blobs);
-    r->host = host_loop_host(c->host);
+    c->host = ctl_host_new(c->loop, c->pool, &clock, c->blobs);
+    r->host = ctl_host_host(c->host);
     r->state = state_new();
     state_set_checking(r->state, c->options.check_invariants);
     rc = acct_open(r, history, &r->acct, e);
@@ -299,7 +299,7 @@ static int open_journal(struct ctl *c, struct err *e) {
     struct journal_owner owner = {c, on_entry, on_refused, on_leader, on_snapshot, on_restore, on_notice};
     int rc = journal_open(c->loop, &conf, &owner, &c->journal, e);
     if (!rc)
-        host_loop_set_journal(c->host, c->journal);
+        ctl_host_set_journal(c->host, c->journal);
     return rc;
 }
 
@@ -403,7 +403,7 @@ void ctl_free(struct ctl *c) {
     if (c->host) {
         r->host->timer_stop(r->host->impl, c->again);
         room_follow(r);
-        host_loop_set_journal(c->host, NULL);
+        ctl_host_set_journal(c->host, NULL);
     }
     if (c->journal)
         journal_close(c->journal);
@@ -416,7 +416,7 @@ void ctl_free(struct ctl *c) {
     plan_free(r->plan);
     react_free(r->react);
     lead_free(r->lead);
-    host_loop_free(c->host);
+    ctl_host_free(c->host);
     blob_close(c->blobs);
     pool_free(c->pool);
     state_free(r->state);

@@ -13,7 +13,7 @@
 #include "spurctld/acct/acct.h"
 #include "spurctld/api/api.h"
 #include "spurctld/ctl.h"
-#include "spurctld/host_loop.h"
+#include "spurctld/ctl_host.h"
 #include "spurctld/lead/lead.h"
 #include "spurctld/plan/plan.h"
 #include "spurctld/query/query.h"
@@ -28,7 +28,7 @@ struct ctl {
     struct loop *loop;
     struct pool *pool;
     struct blob_store *blobs;
-    struct host_loop *host;
+    struct ctl_host *host;
     struct journal *journal;
     struct snapshots *snapshots;
     struct api *api;

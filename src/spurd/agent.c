@@ -24,11 +24,11 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "io/host/host_loop.h"
 #include "io/loop/loop.h"
 #include "spur_descriptors.h"
 #include "spurd/api/api.h"
 #include "spurd/facts.h"
-#include "spurd/host_loop.h"
 #include "spurd/report/report.h"
 #include "spurd/steps/local.h"
 
@@ -303,7 +303,7 @@ static int begin(struct agent *a, struct err *e) {
     check_passage(a);
     a->loop = loop_new("spurd");
     a->pool = pool_new("work", POOL_THREADS);
-    a->host_loop = host_loop_new(a->loop, a->pool, &a->clock);
+    a->host_loop = host_loop_new(a->loop, a->pool, &a->clock, NULL);
     a->table = table_new(host_loop_host(a->host_loop), &table);
     loop_on_signal(a->loop, SIGCHLD, on_child, a);
     code = make_steps(a, e);

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "spurctld/host_loop.h"
+#include "io/host/host_loop.h"
 
-#include <string.h>
+#include <stdlib.h>
 
 #include "base/map.h"
 #include "base/mem.h"
-#include "io/blob/blob.h"
 #include "io/cred/cred.h"
-#include "io/journal/journal.h"
 #include "io/loop/loop.h"
 #include "io/rpc/rpc.h"
 
@@ -18,8 +16,7 @@ struct host_loop {
     struct loop *loop;
     struct pool *pool;
     struct clock clock;
-    struct blob_store *blobs;
-    struct journal *journal;
+    void *more;
     struct maps channels; /* address → struct link */
 };
 
@@ -54,60 +51,6 @@ static void timer_stop(void *impl, struct host_timer *t) {
 static void work(void *impl, void (*fn)(void *arg), void (*done)(void *arg), void *arg) {
     struct host_loop *hl = impl;
     pool_run(hl->pool, hl->loop, fn, done, arg);
-}
-
-/* ---- proposing ---- */
-
-struct proposal {
-    host_proposed_fn fn;
-    void *arg;
-};
-
-void host_loop_proposed(void *tag, int code, const struct err *why, uint64_t index, const void *answer, size_t n) {
-    struct proposal *p = tag;
-    p->fn(p->arg, code, why, index, answer, n);
-    free(p);
-}
-
-static void propose(void *impl, struct buf command, host_proposed_fn fn, void *arg) {
-    struct host_loop *hl = impl;
-    struct err e;
-    if (!hl->journal) {
-        buf_fini(&command);
-        err_set(&e, E_STOPPING, NULL);
-        fn(arg, E_STOPPING, &e, 0, NULL, 0);
-        return;
-    }
-    struct proposal *p = xnew(struct proposal);
-    *p = (struct proposal){fn, arg};
-    journal_propose(hl->journal, command, p);
-}
-
-/* ---- bulk ---- */
-
-struct storing {
-    host_stored_fn fn;
-    void *arg;
-};
-
-static void on_stored(void *arg, int code, const struct err *why, const struct blob_hash *hash) {
-    struct storing *s = arg;
-    s->fn(s->arg, code, why, hash ? hash->b : NULL);
-    free(s);
-}
-
-static void store(void *impl, struct buf bytes, host_stored_fn fn, void *arg) {
-    struct host_loop *hl = impl;
-    struct storing *s = xnew(struct storing);
-    *s = (struct storing){fn, arg};
-    blob_put(hl->blobs, bytes, on_stored, s);
-}
-
-static void load(void *impl, const uint8_t hash[32], host_reply_fn fn, void *arg) {
-    struct host_loop *hl = impl;
-    struct blob_hash h;
-    memcpy(h.b, hash, sizeof(h.b));
-    blob_get(hl->blobs, &h, fn, arg);
 }
 
 /* ---- sending ---- */
@@ -159,9 +102,9 @@ static void send_call(void *impl, const char *address, const char *method, const
     buf_fini(&message);
 }
 
-struct host_loop *host_loop_new(struct loop *l, struct pool *p, const struct clock *c, struct blob_store *blobs) {
+struct host_loop *host_loop_new(struct loop *l, struct pool *p, const struct clock *c, void *more) {
     struct host_loop *hl = xnew(struct host_loop);
-    *hl = (struct host_loop){.loop = l, .pool = p, .clock = *c, .blobs = blobs};
+    *hl = (struct host_loop){.loop = l, .pool = p, .clock = *c, .more = more};
     hl->host = (struct host){
         .impl = hl,
         .now_ms = now_ms,
@@ -170,16 +113,13 @@ struct host_loop *host_loop_new(struct loop *l, struct pool *p, const struct clo
         .timer_start = timer_start,
         .timer_stop = timer_stop,
         .work = work,
-        .propose = propose,
-        .store = store,
-        .load = load,
         .send = send_call,
     };
     return hl;
 }
 
-void host_loop_set_journal(struct host_loop *hl, struct journal *j) {
-    hl->journal = j;
+void *host_loop_more(void *impl) {
+    return ((struct host_loop *)impl)->more;
 }
 
 struct host *host_loop_host(struct host_loop *hl) {
