@@ -7,6 +7,7 @@ import random
 import re
 import signal
 import socket
+import sqlite3
 import subprocess
 import time
 
@@ -302,6 +303,35 @@ def test_snapshots_bound_the_log_and_the_start(new_cluster):
     assert set(c.queue()) == set(there) | set(more)
     c.run(["scontrol", "release", str(ids[0])])  # scripts that only a snapshot names are still there
     assert c.state_of(ids[0]) == "PENDING"
+
+
+@pytest.mark.slow
+def test_a_start_with_a_million_past_jobs_takes_less_than_five_seconds(cluster):
+    """The history gets a million copies of a real row, with ids and times of their own."""
+    c = cluster
+    job = c.batch("true")
+    c.wait_state(job, "COMPLETED")
+    wait_for(lambda: counter(c, "History rows waiting") == 0 and counter(c, "History rows") >= 1, 10)
+    c.node.kill()
+    c.ctld.kill(signal.SIGTERM)
+    db = sqlite3.connect(c.state / "history" / "history.db")
+    columns = [row[1] for row in db.execute("PRAGMA table_info(job)")]
+    chosen = ", ".join({"id": "n + 1000", "sluid": "sluid || n", "end_ms": "end_ms - n", "start_ms": "start_ms - n"}.get(x, x) for x in columns)
+    db.execute("PRAGMA synchronous = OFF")
+    db.execute(f"WITH RECURSIVE k(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM k WHERE n < 1000000) "
+               f"INSERT INTO job ({', '.join(columns)}) SELECT {chosen} FROM job, k WHERE id = {job}")
+    db.commit()
+    assert db.execute("SELECT count(*) FROM job").fetchone()[0] == 1000001
+    db.close()
+    for sig in (signal.SIGKILL, signal.SIGTERM):
+        began = time.monotonic()
+        c.ctld.start(30)
+        assert time.monotonic() - began < 5
+        began = time.monotonic()
+        assert c.sacct(job, "State")["State"] == "COMPLETED"
+        assert c.submit("-H", "--wrap", "true") > job
+        assert time.monotonic() - began < 2, "a question about one job does not read them all"
+        c.ctld.kill(sig)
 
 
 @pytest.mark.slow
