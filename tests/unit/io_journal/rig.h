@@ -22,8 +22,7 @@
 
 struct seen {
     uint64_t index, term, value; /* value: the entry's first 8 bytes */
-    size_t n;
-    bool mine;
+    uint64_t n, mine; /* no padding: it goes to the disk */
 };
 
 struct rig {
