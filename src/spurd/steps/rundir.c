@@ -159,7 +159,9 @@ void rundir_remove(const char *state_dir, uint64_t key) {
 
 void rundir_forget(const char *state_dir, uint64_t key) {
     autofree char *mark = path_in(state_dir, "ended", key);
-    autoclose int fd = open(mark, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    int fd = open(mark, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    if (fd >= 0)
+        close(fd);
     rundir_remove(state_dir, key);
 }
 
