@@ -304,6 +304,12 @@ int table_terminate(struct table *t, const struct terminate_request *q, struct e
     int code;
     uint32_t scale = t->conf.clock_scale ? t->conf.clock_scale : 1;
     struct entry *en = find_for(t, q->job_id, q->start_no, q->uid, &code, e);
+    uint64_t key = run_key(q->job_id, q->start_no);
+    /* Its launch may still be on the way: "nothing of it lives here" must stay true once it was said. */
+    if (code == E_NOT_FOUND && !map64_get(&t->forgotten, key)) {
+        t->steps->forget(t->steps->impl, key);
+        note_forgotten(t, key, now_unix(t) + FORGOTTEN_SECS);
+    }
     if (!en)
         return code;
     terminate_entry(t, en, (uint64_t)q->kill_wait_secs * 1000 / scale, q->why);

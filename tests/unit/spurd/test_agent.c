@@ -194,7 +194,6 @@ static void failed_launch_leaves_nothing(void **state) {
     l.node.name = "n9";
     assert_int_equal(launch_send(c, &l, TRUE_CALL, NULL, &e), E_SYNTAX);
     assert_int_equal(access(run_dir(c, 17), F_OK), -1);
-    assert_int_equal(terminate_send(c, 17, geteuid(), 1, NULL), E_NOT_FOUND);
     launch_fill(c, &l, 17, "#!/bin/sh\nexit 4\n"); /* and the same run may be tried again */
     assert_int_equal(launch_send(c, &l, TRUE_CALL, NULL, NULL), 0);
     assert_int_equal(wait_report(c, 17)->wait_status, 4 << 8);
@@ -311,6 +310,20 @@ static void repeated_launch_runs_once(void **state) {
     assert_int_equal(launch_send(c, &l, TRUE_CALL, NULL, NULL), E_CRED_REPLAY);
     assert_int_equal(c->n_reports, 1);
     assert_null(strstr(strstr(output_of(c, 32), "ran") + 1, "ran"));
+}
+
+/* A start that was taken back while its launch was still on the way must not begin behind that. */
+static void a_late_launch_is_none(void **state) {
+    struct controller *c = *state;
+    struct launch l;
+    launch_fill(c, &l, 33, "#!/bin/sh\necho ran\n");
+    struct terminate_request t = {.job_id = 33, .start_no = 1, .node_name = "n1", .uid = geteuid()};
+    assert_int_equal(agent_call(c, WIRE_Agent_Terminate, &t, 33, 1, t.uid, TRUE_CALL, NULL, NULL), E_NOT_FOUND);
+    assert_int_equal(launch_send(c, &l, TRUE_CALL, NULL, NULL), E_CRED_REPLAY);
+    l.q.start_no = 2; /* the next start is another run */
+    assert_int_equal(launch_send(c, &l, TRUE_CALL, NULL, NULL), 0);
+    wait_report(c, 33);
+    assert_string_equal(output_of(c, 33), "ran\n");
 }
 
 /* ---- restarts ---- */
@@ -521,6 +534,7 @@ int main(int argc, char **argv) {
         TEST(forged_launches_are_refused),
         TEST(forged_cancels_are_refused),
         TEST(repeated_launch_runs_once),
+        TEST(a_late_launch_is_none),
         TEST(runs_survive_the_agent),
         TEST(stops_fast_without_a_controller),
         TEST(reports_are_repeated_until_taken),
