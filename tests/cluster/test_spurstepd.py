@@ -771,3 +771,27 @@ def test_state_directory_that_is_closed_to_the_user(root):
     assert lines[0].startswith("/tmp/spur-script-") and lines[0].endswith("/slurm_script")
     assert lines[1].startswith("drwx------") and lines[2].startswith("-rwx------") and lines[3] == "an argument"
     assert not pathlib.Path(lines[0]).parent.exists()
+
+
+# ---- what an older version wrote ----
+
+GOLDEN = pathlib.Path(__file__).parent.parent / "golden" / "step"
+
+
+@needs_root
+def test_plan_of_version_1(root):
+    run = w.Run(root)
+    shutil.copy(GOLDEN / "plan-v1.bin", run.dir / "plan")
+    assert finish(run)["wait_status"] == 3 << 8
+
+
+def test_logs_of_version_1(root):
+    run = w.Run(root)
+    shutil.copy(GOLDEN / "log-running-v1.bin", run.dir / "log")
+    assert run.sweep().returncode == 0 and run.result()["node_failed"]
+    before = (GOLDEN / "log-ended-v1.bin").read_bytes()
+    (run.dir / "log").write_bytes(before)
+    assert run.sweep().returncode == 0
+    assert (run.dir / "log").read_bytes() == before
+    result = run.result()
+    assert (result["wait_status"], result["out_of_memory"], result["text"], result["end_ms"]) == (7 << 8, 1, "as it was", 1796171506000)
