@@ -171,6 +171,11 @@ static bool may_retry(int code, bool was_sent) {
     }
 }
 
+/* What went wrong between us and the controller is told in Slurm's words, for which tools look. */
+static bool is_about_the_way(int code) {
+    return code == E_UNREACHABLE || code == E_DEADLINE;
+}
+
 static int decode(const struct wire_method_info *info, struct attempt *t, struct arena *a, void *reply,
                   struct err *e) {
     struct err why = {0};
@@ -199,7 +204,7 @@ int spur_call(struct spur_client *c, enum wire_method m, const void *request, st
         if (!t.code)
             return code;
         if (left_ms <= (int64_t)wait_ms || !may_retry(code, was_sent))
-            return err_set(e, code, "%s", code == E_UNREACHABLE ? err_sentence(code) : t.err.text);
+            return err_set(e, code, "%s", is_about_the_way(code) ? err_sentence(code) : t.err.text);
         loop_run_until(c->loop, never, NULL, wait_ms);
         pause_ms = MIN(pause_ms * 2, (uint64_t)PAUSE_MAX_MS);
     }
