@@ -117,6 +117,28 @@ static void measure(const char *what, struct world *w) {
     world_fini(w);
 }
 
+/* The question that every submit asks on the state loop. */
+static void measure_submit(const char *what, const char *part, struct job_spec spec, int code) {
+    enum { TIMES = 2000 };
+    struct world w;
+    cluster(&w, 1);
+    char name[3][16];
+    const char *last[3];
+    for (uint32_t i = 0; i < 3; i++) {
+        snprintf(name[i], sizeof(name[i]), "n%u", n_nodes - i);
+        last[i] = name[i];
+    }
+    world_part(&w, (struct part){.name = "last", .nodes = last, .n_nodes = 3, .max_time_min = TIME_LIMIT_NONE});
+    spec.partition = part;
+    struct job j = {.spec = &spec};
+    struct view v = world_view(&w);
+    double from = now_ms();
+    for (uint32_t i = 0; i < TIMES; i++)
+        must(sched_possible(&v, &j, NULL) == code);
+    printf("%-46s %7.2f us\n", what, (now_ms() - from) * 1e3 / TIMES);
+    world_fini(&w);
+}
+
 int main(int argc, char **argv) {
     if (argc > 1)
         n_nodes = (uint32_t)strtoul(argv[1], NULL, 10);
@@ -161,5 +183,10 @@ int main(int argc, char **argv) {
     run_jobs(&w, 12, 4);
     submit_mixed(&w, n_jobs, 10, 1);
     measure("quarter free, ten partitions of all nodes", &w);
+    struct job_spec s = {.n_tasks = 1, .min_nodes = 1, .cpus_per_task = 1};
+    measure_submit("submit: one task", "debug", s, 0);
+    measure_submit("submit: one task, a partition of three nodes", "last", s, 0);
+    s.mem_node_mb = NODE_MEM + 1;
+    measure_submit("submit: too much memory", "debug", s, E_NODES_UNAVAIL);
     return 0;
 }
