@@ -11,8 +11,8 @@
  * A crash tears the write that was under way, never an earlier one: libraft has one write in flight and waits until it
  * is durable. So a batch that doesn't check is either torn, and nobody was told of it, or damage. Each of our entries
  * carries how many of its predecessors were not yet durable when it was made: a whole entry behind the bad batch that
- * says the bad one was durable proves damage. That holds for a member that is alone; a follower's entries speak of
- * their leader's disk, and there only the distance tells.
+ * says the bad one was durable proves damage. That holds for a member that is alone. A follower's entries speak of
+ * their leader's disk, so there the tail of the last segment is taken for torn, and the leader sends it again.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -28,7 +28,6 @@
 #define TYPE_COMMAND 1 /* the only type of ours */
 #define FILE_BYTES_MAX (256u << 20)
 #define BATCH_ENTRIES_MAX (SEGMENT_BYTES / 32)
-#define TORN_BYTES_MAX (16u << 20) /* more than one write can be */
 
 struct batch_facts {
     size_t bytes;
@@ -84,15 +83,13 @@ static bool all_zero(const uint8_t *p, size_t n) {
 
 /* Is there a whole batch behind the bad one (entry `bad` at p) which proves that the bad one was durable? */
 static bool was_durable(const uint8_t *p, size_t n, uint64_t bad, bool alone) {
-    for (size_t at = 8; at + 16 <= n;) {
+    for (size_t at = 8; alone && at + 16 <= n;) {
         struct batch_facts b;
         if (!batch_read(p + at, n - at, &b)) {
             at += 8;
             continue;
         }
-        if (at > TORN_BYTES_MAX)
-            return true;
-        if (alone && b.framed && b.frame.behind > 0 && b.frame.index >= b.frame.behind &&
+        if (b.framed && b.frame.behind > 0 && b.frame.index >= b.frame.behind &&
             b.frame.index - b.frame.behind >= bad)
             return true;
         at += b.bytes;

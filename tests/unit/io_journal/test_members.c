@@ -253,6 +253,59 @@ static void test_far_behind(void **state) {
     expect_same(c);
 }
 
+static char *in_dir(struct rig *r, const char *name, int i) {
+    return xasprintf("%s/%s%d", r->dir, name, i);
+}
+
+/* Takes away (or gives back) the files for term and vote. */
+static void metadata_away(struct rig *r, bool away) {
+    for (int i = 1; i <= 2; i++) {
+        char *file = in_dir(r, "metadata", i), *saved = in_dir(r, "saved", i);
+        if (away) {
+            rename(file, saved);
+            assert_int_equal(mkdir(file, 0700), 0);
+        } else {
+            assert_int_equal(rmdir(file), 0);
+            rename(saved, file);
+        }
+        free(file);
+        free(saved);
+    }
+}
+
+static bool in_trouble(struct rig *r) {
+    return r->problems > 0 && journal_stats(r->j).disk_refuses;
+}
+
+/* A member that can't store its term takes no part, and does again when it can. */
+static void test_term_cannot_be_stored(void **state) {
+    struct cluster *c = *state;
+    for (int i = 0; i < N; i++)
+        rig_open(&c->m[i]);
+    uint64_t value = 0;
+    propose_all(c, &value, 50);
+    wait_all(c, value);
+    struct rig *l = wait_leader(c);
+    struct rig *f = l == &c->m[0] ? &c->m[1] : &c->m[0];
+    metadata_away(f, true);
+    rig_close(l); /* an election, and with it a new term */
+    rig_until(f, in_trouble, 20000);
+    rig_propose(f, 8);
+    rig_settle(f);
+    assert_int_equal(f->refused_code, E_SYS);
+    assert_null(leader(c)); /* one of three */
+    metadata_away(f, false);
+    value = 1000;
+    propose_all(c, &value, 50);
+    wait_all(c, value);
+    assert_true(f->relieved > 0);
+    rig_forget(l);
+    rig_open(l);
+    propose_all(c, &value, 10);
+    wait_all(c, value);
+    expect_same(c);
+}
+
 static void test_port_is_taken(void **state) {
     struct cluster *c = *state;
     rig_open(&c->m[0]);
@@ -268,6 +321,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_a_follower_refuses, setup, teardown),
         cmocka_unit_test_setup_teardown(test_no_majority, setup, teardown),
         cmocka_unit_test_setup_teardown(test_far_behind, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_term_cannot_be_stored, setup, teardown),
         cmocka_unit_test_setup_teardown(test_port_is_taken, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
