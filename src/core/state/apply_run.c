@@ -116,11 +116,23 @@ static void undo(struct apply *ap, struct job *j, const char *text) {
     run_end(ap, j, JOB_PENDING, reason);
 }
 
+static void note_mute(struct apply *ap, uint32_t node_id) {
+    const struct node *old = state_node(ap->s, node_id);
+    if (!old || old->not_responding)
+        return;
+    struct node next = *old;
+    next.not_responding = true;
+    state_put_node(ap->s, &next);
+    apply_event(ap, EV_NODE_CHANGED, 0, 0, node_id);
+}
+
 int apply_undo(struct apply *ap, const struct cmd_undo *cmd) {
     const struct job *old = run_find(ap, cmd->job_id, cmd->start_no);
     if (!old || !old->configuring)
         return apply_refuse(ap, E_STALE, "%s", err_sentence(E_STALE));
     struct job j = *old;
+    for (uint32_t i = 0; i < cmd->n_mute_nodes; i++)
+        note_mute(ap, cmd->mute_nodes[i]);
     undo(ap, &j, cmd->text);
     return 0;
 }

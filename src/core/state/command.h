@@ -67,7 +67,8 @@ REC_DECLARE(cmd_running, CMD_RUNNING_FIELDS)
 #define CMD_UNDO_FIELDS(F)                                                                                             \
     F(U32, job_id, 1, _)                                                                                               \
     F(U32, start_no, 2, _)                                                                                             \
-    F(STR, text, 3, _)
+    F(STR, text, 3, _)                                                                                                 \
+    F(U32S, mute_nodes, 4, _) /* did not answer: they take no work until they register again */
 REC_DECLARE(cmd_undo, CMD_UNDO_FIELDS)
 
 #define CMD_NODE_DONE_FIELDS(F)                                                                                        \

@@ -18,6 +18,7 @@
 #define PURGE_BATCH 1000u
 #define SUSPECT_MS 1000 /* between the two lists that condemn a run */
 #define SUSPECTS_MOST 100000u
+#define SHUN_MS 30000
 #define DEFAULT_HEARTBEAT_SECS 90
 #define DEFAULT_MIN_JOB_AGE_SECS 300
 
@@ -28,6 +29,7 @@ struct soft_node {
     uint64_t free_mem_mb;
     uint64_t runs_hash;
     bool knows_runs;
+    int64_t shunned_ms; /* until then */
 };
 
 struct over {
@@ -186,9 +188,17 @@ void lead_heard(struct lead *l, uint32_t node_id, uint32_t cpu_load_hundredths, 
         n->free_mem_mb = free_mem_mb;
 }
 
-/* The next heartbeat is to bring the list, whatever its hash. */
-static void ask_runs(struct lead *l, uint32_t node_id) {
+void lead_ask_runs(struct lead *l, uint32_t node_id) {
     soft(l, node_id)->knows_runs = false;
+}
+
+void lead_shun(struct lead *l, uint32_t node_id) {
+    soft(l, node_id)->shunned_ms = l->room->host->now_ms(l->room->host->impl) + SHUN_MS;
+}
+
+bool lead_is_shunned(const struct lead *l, uint32_t node_id) {
+    const struct soft_node *n = map64_get(&l->nodes, node_id);
+    return n && n->shunned_ms > l->room->host->now_ms(l->room->host->impl);
 }
 
 bool lead_runs_changed(struct lead *l, uint32_t node_id, uint64_t runs_hash, bool has_list) {
@@ -218,7 +228,7 @@ bool lead_suspect(struct lead *l, uint32_t job_id, uint32_t start_no, uint32_t n
         map64_fini(&l->suspects);
     if (!since_ms)
         map64_put(&l->suspects, key, (void *)(intptr_t)now_ms);
-    ask_runs(l, node_id);
+    lead_ask_runs(l, node_id);
     return false;
 }
 

@@ -23,6 +23,11 @@ void lead_new_sluid(struct room *r, char out[SLUID_SIZE]);
 void lead_heard(struct lead *l, uint32_t node_id, uint32_t cpu_load_hundredths, uint64_t free_mem_mb);
 /* Whether the agent should send its list of runs: its hash is another than when we last saw the list. */
 bool lead_runs_changed(struct lead *l, uint32_t node_id, uint64_t runs_hash, bool has_list);
+/* It could not be called, though it may call us: for a while it is not asked to register, which would make it take work. */
+void lead_shun(struct lead *l, uint32_t node_id);
+bool lead_is_shunned(const struct lead *l, uint32_t node_id);
+/* The node's next heartbeat is asked for the list, whatever its hash. */
+void lead_ask_runs(struct lead *l, uint32_t node_id);
 /* The jobs that hold nodes now, in no order, without a scan of all jobs: for (size_t c = 0; lead_next_holding(l, &c, &id);) */
 bool lead_next_holding(const struct lead *l, size_t *cursor, uint32_t *out_job_id);
 

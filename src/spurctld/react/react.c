@@ -19,6 +19,7 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "spurctld/lead/lead.h"
 #include "spurctld/react/call.h"
 #include "wire/messages.h"
 
@@ -38,6 +39,7 @@ struct effort {
     uint32_t n_nodes;
     bool *confirmed; /* launch: per node of the job, in its order */
     char *failure;   /* launch: why it is to be undone */
+    bool is_late;     /* launch: it failed because nodes did not answer */
     bool is_proposed; /* launch: its outcome is on its way into the log */
     int64_t begun_ms;
     uint64_t wait_ms;  /* before the next round, when this one fails */
@@ -177,14 +179,35 @@ static void on_outcome(void *arg, int code, const struct err *why, uint64_t inde
     back_off(ef);
 }
 
+/* Those that were asked and did not answer: of the first only when all others had. */
+static uint32_t find_mute(const struct effort *ef, const struct job *j, uint32_t *out) {
+    uint32_t n = 0;
+    for (uint32_t i = 1; i < ef->n_nodes; i++)
+        if (!ef->confirmed[i])
+            out[n++] = j->nodes[i].node_id;
+    if (!n && !ef->confirmed[0])
+        out[n++] = j->nodes[0].node_id;
+    for (uint32_t i = 0; i < n; i++)
+        lead_shun(ef->re->room->lead, out[i]);
+    return n;
+}
+
+static void propose_undo(struct effort *ef) {
+    const struct job *j = job_of(ef);
+    autofree uint32_t *mute = xcalloc(ef->n_nodes + 1, sizeof(*mute));
+    struct cmd_undo cmd = {.job_id = ef->job_id, .start_no = ef->start_no, .text = ef->failure, .mute_nodes = mute};
+    if (j && ef->is_late)
+        cmd.n_mute_nodes = find_mute(ef, j, mute);
+    room_propose(ef->re->room, CMD_UNDO, &cmd, 0, NULL, on_outcome, ef);
+}
+
 static void propose_outcome(struct effort *ef) {
     struct room *r = ef->re->room;
     ef->is_proposed = true;
     ef->pause_ms = 0;
     ef->out++;
     if (ef->failure) {
-        struct cmd_undo cmd = {ef->job_id, ef->start_no, ef->failure};
-        room_propose(r, CMD_UNDO, &cmd, 0, NULL, on_outcome, ef);
+        propose_undo(ef);
     } else {
         struct cmd_running cmd = {ef->job_id, ef->start_no};
         room_propose(r, CMD_RUNNING, &cmd, 0, NULL, on_outcome, ef);
@@ -302,6 +325,7 @@ static void launch_round(struct effort *ef, const struct job *j) {
     }
     int64_t left_ms = launch_left_ms(ef);
     if (left_ms <= 0) {
+        ef->is_late = !ef->loads;
         give_up_launch(ef, "the nodes could not be reached in time");
         return;
     }
@@ -382,8 +406,11 @@ static void on_terminated(void *arg, int code, const struct err *why, const void
     }
     if (code && !is_transport(code))
         log_warn("job %u start %u: terminate refused: %s", ef->job_id, ef->start_no, why ? why->text : "?");
-    if (code)
-        back_off(ef);
+    if (!code)
+        return;
+    back_off(ef);
+    /* It can't be reached, but it may reach us: a list of its runs without this one is a report, too. */
+    lead_ask_runs(ef->re->room->lead, node_id);
 }
 
 static const char *why_ending(const struct job *j) {

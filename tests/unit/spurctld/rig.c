@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rig.h"
+
+#include <dirent.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/str.h"
+
+#define BEAT_MS 5000u
+
+static bool is_leading(void *arg) {
+    return ((struct rig *)arg)->c->room.is_leader;
+}
+
+void rig_run(struct rig *g, uint64_t ms) {
+    vworld_run(g->w, ms);
+}
+
+static void ignore(void *arg, int code, const struct err *why, const void *reply) {
+}
+
+static struct register_request registration(const struct vscript *s, struct node *n) {
+    *n = (struct node){.name = s->name, .address = s->name, .port = 6818, .cpus = s->cpus, .mem_mb = s->mem_mb,
+                       .public_key = (const uint8_t *)s->address, .n_public_key = CRED_PUBLIC_SIZE, .boot_id = "b"};
+    return (struct register_request){.node = n, .runs = s->runs, .n_runs = s->n_runs};
+}
+
+/* A heartbeat of one node, and again with its runs if it is asked to. */
+struct beat {
+    struct rig *g;
+    struct vscript *s;
+};
+
+static void send_beat(struct rig *g, struct vscript *s, bool has_runs);
+
+static void on_beat(void *arg, int code, const struct err *why, const void *reply) {
+    const struct heartbeat_reply *r = reply;
+    struct beat b = *(struct beat *)arg;
+    free(arg);
+    if (code)
+        return;
+    b.g->n_told_to_end += r->n_end;
+    for (uint32_t i = 0; i < r->n_end; i++)
+        vscript_forget(b.s, r->end[i].job_id, r->end[i].start_no);
+    if (r->register_again) {
+        struct node node;
+        struct register_request reg = registration(b.s, &node);
+        admit_register(&b.g->c->room, &reg, ignore, NULL);
+    } else if (r->send_runs) {
+        send_beat(b.g, b.s, true);
+    }
+}
+
+static void send_beat(struct rig *g, struct vscript *s, bool has_runs) {
+    struct heartbeat_request hb = {.name = s->name, .boot_id = "b", .runs_hash = 1 + s->n_runs, .has_runs = has_runs,
+                                   .runs = s->runs, .n_runs = has_runs ? s->n_runs : 0};
+    struct beat *b = xnew(struct beat);
+    *b = (struct beat){g, s};
+    admit_heartbeat(&g->c->room, &hb, on_beat, b);
+}
+
+static void beat(void *arg) {
+    struct rig *g = arg;
+    vworld_at(g->w, BEAT_MS, beat, g);
+    if (!g->c || !g->c->room.is_leader)
+        return;
+    for (uint32_t i = 0; i < g->n_nodes; i++)
+        if (!g->is_silent[i])
+            send_beat(g, &g->node[i], false);
+}
+
+static void lead(struct rig *g) {
+    vctl_elect(g->c);
+    assert_true(vworld_run_until(g->w, is_leading, g, 1000));
+}
+
+void rig_init(struct rig *g, void (*fill)(struct rconf *conf, struct arena *a)) {
+    *g = (struct rig){.w = vworld_new(1)};
+    log_set_level(LOG_LEVEL_ERROR);
+    snprintf(g->dir, sizeof(g->dir), "/tmp/spur-rooms-XXXXXX");
+    assert_non_null(mkdtemp(g->dir));
+    g->log = vlog_new(g->w);
+    g->conf = (struct vctl_conf){.dir = g->dir, .member_id = 1, .fill = fill, .work_max_ms = 2};
+    g->c = vctl_start(g->w, g->log, &g->conf);
+    lead(g);
+    vworld_at(g->w, BEAT_MS, beat, g);
+}
+
+static void remove_dir(const char *path) {
+    DIR *d = opendir(path);
+    struct dirent *en;
+    while (d && (en = readdir(d)))
+        if (en->d_name[0] != '.')
+            unlinkat(dirfd(d), en->d_name, 0);
+    if (d)
+        closedir(d);
+    rmdir(path);
+}
+
+void rig_fini(struct rig *g) {
+    vlog_check_replay(g->log, g->c);
+    vctl_stop(g->c);
+    for (uint32_t i = 0; i < g->n_nodes; i++)
+        vscript_fini(&g->node[i]);
+    vlog_free(g->log);
+    vworld_free(g->w);
+    arena_fini(&g->arena);
+    remove_dir(g->dir);
+}
+
+void rig_restart(struct rig *g, bool kill) {
+    if (kill)
+        vctl_kill(g->c);
+    else
+        vctl_stop(g->c);
+    g->c = vctl_start(g->w, g->log, &g->conf);
+    lead(g);
+}
+
+/* ---- requests ---- */
+
+static void keep_reply(struct rig *g, int code, const struct err *why, const struct rec_desc *d, const void *reply,
+                       const void **out) {
+    auto_buf bytes = {0};
+    g->is_answered = true;
+    g->code = code;
+    snprintf(g->text, sizeof(g->text), "%s", why && code ? why->text : "");
+    if (code || !d)
+        return;
+    rec_encode(d, reply, &bytes);
+    arena_reset(&g->arena);
+    void *copy = arena_alloc(&g->arena, d->size);
+    assert_int_equal(rec_decode(d, bytes.p, bytes.n, &g->arena, copy, NULL), 0);
+    *out = copy;
+}
+
+static void on_submitted(void *arg, int code, const struct err *why, const void *reply) {
+    struct rig *g = arg;
+    const void *copy = NULL;
+    keep_reply(g, code, why, submit_reply_rec(), reply, &copy);
+    g->submitted = copy;
+    g->job_id = copy ? g->submitted->job_id : 0;
+}
+
+static void on_results(void *arg, int code, const struct err *why, const void *reply) {
+    struct rig *g = arg;
+    const void *copy = NULL;
+    keep_reply(g, code, why, results_rec(), reply, &copy);
+    g->results = copy;
+}
+
+static void on_done(void *arg, int code, const struct err *why, const void *reply) {
+    keep_reply(arg, code, why, NULL, reply, NULL);
+}
+
+static bool is_answered(void *arg) {
+    return ((struct rig *)arg)->is_answered;
+}
+
+static void wait_answer(struct rig *g) {
+    assert_true(vworld_run_until(g->w, is_answered, g, 60000));
+}
+
+uint32_t rig_submit(struct rig *g, const struct rig_job *j) {
+    const char *script = j->script ? j->script : "#!/bin/sh\n";
+    const char *const req[] = {j->req_node}, *const exc[] = {j->exc_node};
+    struct job_spec spec = {.name = j->name, .n_tasks = j->n_tasks, .n_tasks_given = j->n_tasks,
+                            .min_nodes = j->min_nodes, .cpus_per_task = j->cpus_per_task,
+                            .time_limit_min = j->time_limit_min, .partition = j->partition,
+                            .dependency = j->dependency, .nice = j->nice, .hold = j->hold, .work_dir = "/tmp",
+                            .req_nodes = req, .n_req_nodes = j->req_node != NULL, .exc_nodes = exc,
+                            .n_exc_nodes = j->exc_node != NULL};
+    struct submit_request rq = {.token = j->token, .n_token = j->token ? TOKEN_SIZE : 0, .spec = &spec,
+                                .script = (const uint8_t *)script, .n_script = (uint32_t)strlen(script),
+                                .env = (const uint8_t *)"A=b", .n_env = 4};
+    struct who who = vctl_user(j->uid ? j->uid : 1000);
+    g->is_answered = false;
+    admit_submit(&g->c->room, &who, &rq, on_submitted, g);
+    wait_answer(g);
+    return g->code ? 0 : g->job_id;
+}
+
+static int first_result(struct rig *g) {
+    wait_answer(g);
+    return g->code ? g->code : g->results->n_results ? -(int)g->results->results[0].error : 0;
+}
+
+int rig_cancel(struct rig *g, uint32_t uid, uint32_t job_id) {
+    struct who who = vctl_user(uid);
+    struct cancel_request rq = {.job_ids = &job_id, .n_job_ids = 1};
+    g->is_answered = false;
+    admit_cancel(&g->c->room, &who, &rq, on_results, g);
+    return first_result(g);
+}
+
+int rig_hold(struct rig *g, uint32_t uid, uint32_t job_id, enum hold_op op) {
+    struct who who = vctl_user(uid);
+    struct hold_request rq = {.job_ids = &job_id, .n_job_ids = 1, .op = op};
+    g->is_answered = false;
+    admit_hold(&g->c->room, &who, &rq, on_results, g);
+    return first_result(g);
+}
+
+int rig_report_all(struct rig *g, const struct run_report *r) {
+    g->is_answered = false;
+    admit_report(&g->c->room, r, on_done, g);
+    wait_answer(g);
+    for (uint32_t i = 0; !g->code && i < g->n_nodes; i++)
+        if (str_eq(g->node[i].name, r->name))
+            vscript_forget(&g->node[i], r->job_id, r->start_no);
+    return g->code;
+}
+
+int rig_report(struct rig *g, const struct vscript *node, uint32_t job_id, uint32_t start_no, uint32_t wait_status) {
+    struct run_report r = {.name = node->name, .job_id = job_id, .start_no = start_no, .wait_status = wait_status,
+                           .end_ms = VWORLD_BEGIN_UNIX_MS + vworld_now_ms(g->w)};
+    return rig_report_all(g, &r);
+}
+
+struct vscript *rig_node(struct rig *g, const char *name, vscript_fn fn, void *ctx) {
+    assert_true(g->n_nodes < RIG_NODES_MAX);
+    struct vscript *s = &g->node[g->n_nodes++];
+    struct node node;
+    vscript_init(s, g->w, name, fn ? fn : rig_takes_all, ctx);
+    struct register_request reg = registration(s, &node);
+    g->is_answered = false;
+    admit_register(&g->c->room, &reg, on_done, g);
+    wait_answer(g);
+    assert_int_equal(g->code, 0);
+    return s;
+}
+
+struct vanswer rig_takes_all(void *ctx, struct vscript *s, enum wire_method m, const void *q) {
+    return (struct vanswer){0};
+}
+
+/* ---- looking ---- */
+
+const struct job *rig_job(const struct rig *g, uint32_t id) {
+    return vctl_job(g->c, id);
+}
+
+struct until {
+    struct rig *g;
+    uint32_t id;
+    const char *state;
+};
+
+static bool is_there(void *arg) {
+    const struct until *u = arg;
+    const struct job *j = rig_job(u->g, u->id);
+    return j && str_eq(job_shown_state(j), u->state);
+}
+
+void rig_until(struct rig *g, uint32_t id, const char *shown_state, uint64_t most_ms) {
+    struct until u = {g, id, shown_state};
+    if (vworld_run_until(g->w, is_there, &u, most_ms))
+        return;
+    const struct job *j = rig_job(g, id);
+    fail_msg("job %u is %s after %llu ms, not %s", id, j ? job_shown_state(j) : "gone", (unsigned long long)most_ms,
+             shown_state);
+}
+
+bool rig_is_free(const struct rig *g) {
+    struct view v;
+    const struct node *n;
+    state_peek(g->c->room.state, &v);
+    for (uint64_t k = 0; (n = view_next_node(&v, &k)); k++)
+        if (n->alloc_cpus || n->alloc_mem_mb || n->n_jobs || n->n_completing)
+            return false;
+    return true;
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One controller and scripted agents, for tests that say each step: agents register and heartbeat by themselves, runs end
+ * when the test reports it.
+ */
+#ifndef SPUR_TESTS_ROOMS_RIG_H
+#define SPUR_TESTS_ROOMS_RIG_H
+
+#include "virtual_agent.h"
+#include "virtual_ctl.h"
+
+#define RIG_NODES_MAX 8u
+
+struct rig {
+    struct vworld *w;
+    struct vlog *log;
+    struct vctl *c;
+    struct vctl_conf conf;
+    char dir[64];
+    struct vscript node[RIG_NODES_MAX];
+    bool is_silent[RIG_NODES_MAX]; /* no heartbeats */
+    uint32_t n_told_to_end;        /* runs that heartbeats were told to end */
+    uint32_t n_nodes;
+    /* of the last request */
+    int code;
+    char text[ERR_TEXT_MAX];
+    uint32_t job_id;
+    struct arena arena; /* of the last reply */
+    const struct results *results;
+    const struct submit_reply *submitted;
+    bool is_answered;
+};
+
+void rig_init(struct rig *g, void (*fill)(struct rconf *conf, struct arena *a));
+void rig_fini(struct rig *g);
+/* Registers and is up. `fn` NULL: takes everything. */
+struct vscript *rig_node(struct rig *g, const char *name, vscript_fn fn, void *ctx);
+struct vanswer rig_takes_all(void *ctx, struct vscript *s, enum wire_method m, const void *q);
+
+struct rig_job { /* what a test may want to say; zero is the default */
+    uint32_t uid;
+    uint32_t n_tasks, min_nodes, cpus_per_task, time_limit_min;
+    const char *partition, *dependency, *name;
+    int64_t nice;
+    bool hold;
+    const uint8_t *token;
+    const char *script; /* "#!/bin/sh\n" */
+    const char *req_node, *exc_node;
+};
+/* Runs the world until the answer; its id, 0 when it was refused (g->code, g->text). */
+uint32_t rig_submit(struct rig *g, const struct rig_job *j);
+int rig_cancel(struct rig *g, uint32_t uid, uint32_t job_id);
+int rig_hold(struct rig *g, uint32_t uid, uint32_t job_id, enum hold_op op);
+/* The run is over on that node. */
+int rig_report(struct rig *g, const struct vscript *node, uint32_t job_id, uint32_t start_no, uint32_t wait_status);
+int rig_report_all(struct rig *g, const struct run_report *r);
+const struct job *rig_job(const struct rig *g, uint32_t id);
+/* Runs the world until the job is there; fails after `most_ms`. */
+void rig_until(struct rig *g, uint32_t id, const char *shown_state, uint64_t most_ms);
+void rig_run(struct rig *g, uint64_t ms);
+bool rig_is_free(const struct rig *g); /* no node holds anything */
+/* Back as another process of the same member: its state from the log. */
+void rig_restart(struct rig *g, bool kill);
+
+#endif
