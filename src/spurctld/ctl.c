@@ -69,7 +69,7 @@ static void stop_member(struct ctl *c, const char *what, const struct err *e) {
  * and a start must read again stays within the same bound. */
 static void maybe_snapshot(struct ctl *c, uint64_t index) {
     struct state_stats st = state_stats(c->room.state);
-    uint64_t after = MAX((uint64_t)c->conf.snapshot_entries, (st.jobs + st.tokens) / 2);
+    uint64_t after = MAX((uint64_t)c->conf.snapshot_entries, (st.jobs + st.tokens) / 8);
     if (!c->journal || index < c->snapshot_asked + after || snapshots_are_out(c->snapshots))
         return;
     c->snapshot_asked = index;
@@ -125,6 +125,10 @@ static void on_collected(void *arg, uint64_t n_dropped, uint64_t bytes_freed) {
                  (unsigned long long)n_dropped, (unsigned long long)bytes_freed);
 }
 
+static void collect_blobs(struct ctl *c) {
+    blob_collect(c->blobs, is_named, c, on_collected, c);
+}
+
 static void on_snapshot_taken(void *arg, uint64_t index, int code, const struct err *why, const void *manifest,
                               size_t n) {
     struct ctl *c = arg;
@@ -134,14 +138,13 @@ static void on_snapshot_taken(void *arg, uint64_t index, int code, const struct 
         return;
     }
     journal_snapshot_done(c->journal, index, manifest, n);
-    if (!ctl_collect_names(c))
-        return;
-    blob_collect(c->blobs, is_named, c, on_collected, c);
+    ctl_collect_names(c, collect_blobs);
 }
 
 static void on_snapshot(void *ctx, uint64_t index) {
     struct ctl *c = ctx;
-    snapshots_take(c->snapshots, index, on_snapshot_taken, c);
+    uint64_t stored = c->journal ? journal_stats(c->journal).snapshot_index : 0;
+    snapshots_take(c->snapshots, index, stored, on_snapshot_taken, c);
 }
 
 static int on_restore(void *ctx, uint64_t index, const void *manifest, size_t n, struct err *e) {

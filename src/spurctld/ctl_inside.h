@@ -45,6 +45,7 @@ struct ctl {
     uint64_t applies, apply_total_us, apply_max_us;
     uint64_t *names; /* first words of the hashes that jobs name, ascending: for blob_collect */
     size_t n_names;
+    bool is_naming; /* from the view to the end of the collection */
 };
 
 int64_t ctl_now_us(void);
@@ -53,7 +54,8 @@ void ctl_count_apply(struct ctl *c, uint64_t us);
 /* ctl_keys.c */
 void ctl_propose_init(struct ctl *c, host_proposed_fn done); /* keys, once in a cluster's life */
 void ctl_take_launch_key(struct ctl *c, const struct cluster *cl);
-bool ctl_collect_names(struct ctl *c); /* false: a collection is under way */
+/* What jobs name, on a worker; then done, which ends with ctl_forget_names. Nothing where one is under way. */
+void ctl_collect_names(struct ctl *c, void (*done)(struct ctl *c));
 void ctl_forget_names(struct ctl *c);
 bool ctl_blob_is_named(const struct ctl *c, const uint8_t hash[32]);
 void ctl_finish_work(struct ctl *c);

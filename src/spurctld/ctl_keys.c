@@ -111,31 +111,55 @@ static int by_word(const void *a, const void *b) {
     return x < y ? -1 : x > y;
 }
 
-/* The first word of a hash decides: two that share it keep each other alive, which harms nothing. */
-bool ctl_collect_names(struct ctl *c) {
-    struct view v;
+struct naming {
+    struct ctl *c;
+    struct view view;
+    uint64_t *names;
+    size_t n_names;
+    void (*done)(struct ctl *c);
+};
+
+static void collect_names(void *arg) {
+    struct naming *na = arg;
     const struct job *j;
-    if (c->names)
-        return false;
-    state_peek(c->room.state, &v);
-    c->names = xcalloc(2 * cow_count(v.jobs) + 1, sizeof(*c->names));
-    c->n_names = 0;
-    for (uint64_t k = 0; (j = view_next_job(&v, &k)); k++) {
+    na->names = xcalloc(2 * cow_count(na->view.jobs) + 1, sizeof(*na->names));
+    for (uint64_t k = 0; (j = view_next_job(&na->view, &k)); k++) {
         if (j->spec->n_script_hash == 32)
-            c->names[c->n_names++] = word_of(j->spec->script_hash);
+            na->names[na->n_names++] = word_of(j->spec->script_hash);
         if (j->spec->n_env_hash == 32)
-            c->names[c->n_names++] = word_of(j->spec->env_hash);
+            na->names[na->n_names++] = word_of(j->spec->env_hash);
     }
-    qsort(c->names, c->n_names, sizeof(*c->names), by_word);
-    return true;
+    qsort(na->names, na->n_names, sizeof(*na->names), by_word);
+}
+
+static void names_collected(void *arg) {
+    struct naming *na = arg;
+    struct ctl *c = na->c;
+    c->names = na->names;
+    c->n_names = na->n_names;
+    state_view_end(c->room.state, &na->view);
+    na->done(c);
+    free(na);
+}
+
+void ctl_collect_names(struct ctl *c, void (*done)(struct ctl *c)) {
+    if (c->is_naming)
+        return;
+    struct naming *na = xnew(struct naming);
+    *na = (struct naming){.c = c, .done = done};
+    c->is_naming = true;
+    state_view(c->room.state, &na->view);
+    c->room.host->work(c->room.host->impl, collect_names, names_collected, na);
 }
 
 void ctl_forget_names(struct ctl *c) {
     free(c->names);
     c->names = NULL;
     c->n_names = 0;
+    c->is_naming = false;
 }
 
+/* The first word of a hash decides: two that share it keep each other alive, which harms nothing. */
 bool ctl_blob_is_named(const struct ctl *c, const uint8_t hash[32]) {
     uint64_t w = word_of(hash);
     return bsearch(&w, c->names, c->n_names, sizeof(w), by_word) != NULL;
@@ -145,7 +169,7 @@ bool ctl_blob_is_named(const struct ctl *c, const uint8_t hash[32]) {
 
 static bool nothing_out(void *arg) {
     const struct ctl *c = arg;
-    return !plan_stats(c->room.plan).running && !acct_is_out(c->room.acct) && !snapshots_are_out(c->snapshots) &&
+    return !plan_stats(c->room.plan).running && (!c->is_naming || c->names) && !acct_is_out(c->room.acct) && !snapshots_are_out(c->snapshots) &&
            !pool_waiting(c->pool);
 }
 

@@ -6,16 +6,19 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "base/str.h"
+#include "base/vec.h"
 #include "spurctld/acct/acct.h"
 
 #define MANIFEST_VERSION 1u
+#define FILE_FORMAT "snap-%020" PRIu64
+#define FILE_FORMAT_IN "snap-%20" SCNu64
 #define SNAPSHOT_MOST_BYTES (8ull << 30)
 
 #define MANIFEST_FIELDS(F)                                                                                             \
@@ -34,7 +37,6 @@ struct snapshots {
     struct room *room;
     char *dir;
     uint64_t rate;
-    char *kept; /* name of the newest complete file */
     unsigned n_out;
     struct snapshots_stats stats;
 };
@@ -43,7 +45,7 @@ struct snapshots {
 struct taking {
     struct snapshots *s;
     struct view view;
-    uint64_t index;
+    uint64_t index, stored_index;
     char name[64];
     int fd;
     uint64_t size;
@@ -77,7 +79,6 @@ void snapshots_close(struct snapshots *s) {
     if (!s)
         return;
     free(s->dir);
-    free(s->kept);
     free(s);
 }
 
@@ -131,6 +132,34 @@ static int write_file(struct taking *t, const char *path, const char *tmp) {
     return rc ? rc : sync_dir(t->s->dir, &t->why);
 }
 
+static int by_number(const void *a, const void *b) {
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* Files that no manifest will name any more: those before the one that the newest stored manifest names, and one more
+ * for safety. A manifest is stored some time after its file was written, or never, so newer files say nothing. On the
+ * worker: a large file takes its time to go. */
+static void drop_old(const char *path, uint64_t stored_index) {
+    DIR *d = opendir(path);
+    struct dirent *en;
+    VEC(uint64_t) stored = {0};
+    uint64_t index;
+    while (d && (en = readdir(d)))
+        if (sscanf(en->d_name, FILE_FORMAT_IN, &index) == 1 && index <= stored_index)
+            vec_push(&stored, index);
+    if (stored.n)
+        qsort(stored.p, stored.n, sizeof(*stored.p), by_number);
+    for (size_t i = 0; i + 2 < stored.n; i++) {
+        char name[64];
+        snprintf(name, sizeof(name), FILE_FORMAT, stored.p[i]);
+        unlinkat(dirfd(d), name, 0);
+    }
+    if (d)
+        closedir(d);
+    vec_fini(&stored);
+}
+
 static void work(void *arg) {
     struct taking *t = arg;
     autofree char *path = xasprintf("%s/%s", t->s->dir, t->name);
@@ -140,21 +169,8 @@ static void work(void *arg) {
     cred_hasher_end(t->hasher, t->hash);
     if (t->code)
         unlink(tmp);
-}
-
-/* Files that no manifest can name any more: all but the two newest. */
-static void drop_old(struct snapshots *s, const char *newest) {
-    DIR *d = opendir(s->dir);
-    struct dirent *en;
-    while (d && (en = readdir(d))) {
-        if (!str_starts(en->d_name, "snap-") || str_eq(en->d_name, newest) || str_eq(en->d_name, s->kept))
-            continue;
-        unlinkat(dirfd(d), en->d_name, 0);
-    }
-    if (d)
-        closedir(d);
-    free(s->kept);
-    s->kept = xstrdup(newest);
+    else
+        drop_old(t->s->dir, t->stored_index);
 }
 
 static void finish(struct taking *t) {
@@ -169,7 +185,6 @@ static void finish(struct taking *t) {
         s->stats.last_bytes = t->size;
         s->stats.last_index = t->index;
         s->stats.last_ms = mono_ms() - t->begun_ms;
-        drop_old(s, t->name);
     }
     s->n_out--;
     state_view_end(s->room->state, &t->view);
@@ -189,14 +204,14 @@ static void on_written(void *arg) {
         acct_when_flushed(t->s->room->acct, t->index, on_flushed, t);
 }
 
-void snapshots_take(struct snapshots *s, uint64_t index,
+void snapshots_take(struct snapshots *s, uint64_t index, uint64_t stored_index,
                     void (*done)(void *arg, uint64_t index, int code, const struct err *why, const void *manifest,
                                  size_t n),
                     void *arg) {
     struct taking *t = xnew(struct taking);
-    *t = (struct taking){.s = s, .index = index, .fd = -1, .done = done, .arg = arg};
+    *t = (struct taking){.s = s, .index = index, .stored_index = stored_index, .fd = -1, .done = done, .arg = arg};
     t->hasher = cred_hasher_new();
-    snprintf(t->name, sizeof(t->name), "snap-%020" PRIu64, index);
+    snprintf(t->name, sizeof(t->name), FILE_FORMAT, index);
     s->n_out++;
     state_view(s->room->state, &t->view);
     s->room->host->work(s->room->host->impl, work, on_written, t);
@@ -241,12 +256,7 @@ int snapshots_restore(struct snapshots *s, struct state *into, const void *manif
     cred_hash(bytes.p, bytes.n, hash);
     if (memcmp(hash, m.hash, 32) != 0)
         return err_set(e, E_CORRUPT, "snapshot %s differs from its manifest", path);
-    rc = state_restore(into, bytes.p, bytes.n, e);
-    if (!rc) {
-        free(s->kept);
-        s->kept = xstrdup(m.file);
-    }
-    return rc;
+    return state_restore(into, bytes.p, bytes.n, e);
 }
 
 struct snapshots_stats snapshots_stats(const struct snapshots *s) {

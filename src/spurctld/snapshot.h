@@ -15,8 +15,9 @@ struct snapshots;
 int snapshots_open(struct room *r, const char *dir, uint64_t rate, struct snapshots **out, struct err *e);
 void snapshots_close(struct snapshots *s); /* none may be under way */
 
-/* Pins a view now, writes it, waits until history has everything up to it, then gives the manifest (borrowed). */
-void snapshots_take(struct snapshots *s, uint64_t index,
+/* Pins a view now, writes it, waits until history has everything up to it, then gives the manifest (borrowed). Files that
+ * the newest manifest in the journal (at stored_index) has left behind are removed. */
+void snapshots_take(struct snapshots *s, uint64_t index, uint64_t stored_index,
                     void (*done)(void *arg, uint64_t index, int code, const struct err *why, const void *manifest,
                                  size_t n),
                     void *arg);

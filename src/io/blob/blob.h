@@ -59,7 +59,8 @@ bool blob_has(const struct blob_store *s, const struct blob_hash *h);
 typedef void (*blob_read_fn)(void *arg, int code, const struct err *why, const void *p, size_t n);
 void blob_get(struct blob_store *s, const struct blob_hash *h, blob_read_fn done, void *arg);
 
-/* Keeps exactly what is_named says yes to (called on this thread, now, once a blob), and what is in its grace. */
+/* Keeps exactly what is_named says yes to (called on this thread, once a blob, until `done`; a slice of a large store a
+ * turn), and what is in its grace. What is named meanwhile must be fresh: put again, or be known to is_named. */
 void blob_collect(struct blob_store *s, bool (*is_named)(void *arg, const struct blob_hash *h), void *arg,
                   void (*done)(void *arg, uint64_t n_dropped, uint64_t bytes_freed), void *done_arg);
 

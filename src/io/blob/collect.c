@@ -2,7 +2,8 @@
  *
  * Collection: what nobody names goes out of the index at once; the room on the disk comes back pack by pack.
  *
- *     mark (in blob_collect)   ask about each blob; the index forgets those that are neither named nor fresh
+ *     mark                     ask about each blob, a slice of the index a turn (the first within blob_collect); the index
+ *                              forgets those that are neither named nor fresh
  *     finish the active pack   when it is mostly dead itself
  *     choose                   packs with nothing alive are removed; mostly dead ones are victims
  *     gather                   the victims' live blobs, a slice of the index a turn
@@ -21,14 +22,18 @@
 
 enum {
     SLICE_ENTRIES = 32768,
+    MARK_PAUSE_MS = 2,
     PIECE_ITEMS = 256,
     ACTIVE_MIN_SHARE = 16, /* an active pack below this part of its full size is left alone */
 };
 
 struct request {
     struct request *next;
+    bool (*is_named)(void *arg, const struct blob_hash *h);
+    void *named_arg;
     void (*done)(void *arg, uint64_t n_dropped, uint64_t bytes_freed);
     void *arg;
+    uint32_t cursor; /* of the index: those before it are marked */
     uint64_t n_dropped;
 };
 
@@ -39,7 +44,9 @@ struct gathered {
 };
 
 struct collect {
+    struct request *marking;        /* in their order; the first one is at work */
     struct request *served, *asked; /* by this run; by the next one */
+    struct loop_timer *mark_timer;
     bool is_running, has_failed;
     uint32_t cursor;
     VEC(struct gathered) list;
@@ -73,19 +80,44 @@ static bool is_mostly_dead(const struct pack_info *p) {
     return !p->damaged && p->live_bytes * 2 < p->bytes - PACK_HEADER_SIZE;
 }
 
-static uint64_t mark(struct blob_store *s, bool (*is_named)(void *arg, const struct blob_hash *h), void *arg) {
-    uint32_t cursor = 0, now = store_tick(s);
-    uint64_t n_dropped = 0;
-    for (struct blob_entry *e; (e = index_next(&s->index, &cursor));) {
-        if (is_named(arg, &e->hash)) {
+/* One slice. True: the whole index was asked about. A blob that is put between two slices is fresh. */
+static bool mark_slice(struct blob_store *s, struct request *r) {
+    uint32_t now = store_tick(s);
+    for (uint32_t n = 0; n < SLICE_ENTRIES; n++) {
+        struct blob_entry *e = index_next(&s->index, &r->cursor);
+        if (!e)
+            return true;
+        if (r->is_named(r->named_arg, &e->hash)) {
             e->fresh = 0;
         } else if (!e->fresh || (uint64_t)(now - e->fresh) * 100 >= s->tuning.grace_ms) {
             store_point(s, e, 0, 0, 0);
             index_remove(&s->index, e);
-            n_dropped++;
+            r->n_dropped++;
         }
     }
-    return n_dropped;
+    return false;
+}
+
+static void append(struct request **last, struct request *r) {
+    while (*last)
+        last = &(*last)->next;
+    r->next = NULL;
+    *last = r;
+}
+
+static void mark(void *arg) {
+    struct blob_store *s = arg;
+    struct collect *c = s->collect;
+    struct request *r = c->marking;
+    c->mark_timer = NULL;
+    if (mark_slice(s, r)) {
+        c->marking = r->next;
+        append(&c->asked, r);
+        if (!c->is_running)
+            run(s);
+    }
+    if (s->collect && c->marking && !c->mark_timer)
+        c->mark_timer = loop_timer_start(s->loop, MARK_PAUSE_MS, mark, s);
 }
 
 static void answer(struct request *first, uint64_t freed) {
@@ -304,13 +336,11 @@ void blob_collect(struct blob_store *s, bool (*is_named)(void *arg, const struct
     }
     if (!s->collect)
         s->collect = xnew(struct collect);
-    struct request *r = xnew(struct request), **last = &s->collect->asked;
-    *r = (struct request){.done = done, .arg = done_arg, .n_dropped = mark(s, is_named, arg)};
-    while (*last)
-        last = &(*last)->next;
-    *last = r;
-    if (!s->collect->is_running)
-        run(s);
+    struct request *r = xnew(struct request);
+    *r = (struct request){.is_named = is_named, .named_arg = arg, .done = done, .arg = done_arg};
+    append(&s->collect->marking, r);
+    if (!s->collect->mark_timer)
+        mark(s);
 }
 
 void collect_close(struct blob_store *s) {
@@ -318,6 +348,8 @@ void collect_close(struct blob_store *s) {
     if (!c)
         return;
     loop_timer_stop(c->timer);
+    loop_timer_stop(c->mark_timer);
+    answer(c->marking, 0);
     answer(c->served, c->freed > c->copied ? c->freed - c->copied : 0);
     answer(c->asked, 0);
     vec_fini(&c->list);

@@ -45,6 +45,7 @@ struct loop {
     uv_prepare_t prepare;
     const char *name;
     bool running;
+    bool until; /* within loop_run_until, whose condition any callback may change */
     atomic_bool stop;
     struct loop_late late; /* head of a ring; ours has no function */
     pthread_mutex_t lock;  /* guards `posted` */
@@ -172,9 +173,11 @@ bool loop_run_until(struct loop *l, bool (*done)(void *arg), void *arg, uint64_t
     bool late = false;
     struct loop_timer *t = loop_timer_start(l, timeout_ms, on_until_timeout, &late);
     begin(l);
+    l->until = true;
     bool is_done;
     while (!(is_done = done(arg)) && !late && !atomic_exchange(&l->stop, false))
         turn(l);
+    l->until = false;
     end(l);
     if (!late)
         loop_timer_stop(t);
@@ -243,8 +246,12 @@ static void on_timer(uv_timer_t *h) {
     struct loop_timer *t = (struct loop_timer *)h;
     void (*fn)(void *arg) = t->fn;
     void *arg = t->arg;
+    struct loop *l = t->loop;
     timer_give(t);
     fn(arg);
+    /* Timers run before the poll of the same turn, which would then wait for something else to happen. */
+    if (l->until)
+        uv_async_send(&l->wake);
 }
 
 struct loop_timer *loop_timer_start(struct loop *l, uint64_t delay_ms, void (*fn)(void *arg), void *arg) {

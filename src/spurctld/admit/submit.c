@@ -109,7 +109,7 @@ static int fill_defaults(struct step *st) {
     if (s->nice > NICE_MAX || s->nice < -NICE_MAX)
         return err_set(st->e, E_SYNTAX, "Invalid nice value, must be between -%d and %d", NICE_MAX, NICE_MAX);
     if (s->nice < 0 && !st->who->is_admin)
-        s->nice = 0; /* as Slurm: only an administrator raises a priority */
+        return err_set(st->e, E_NICE, NULL); /* only an administrator raises a priority */
     return 0;
 }
 

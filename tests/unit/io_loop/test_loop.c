@@ -50,6 +50,17 @@ static void test_run_until(void **state) {
     assert_true(loop_run_until(*state, is_true, &done, 0));
 }
 
+/* A condition that a timer makes true is seen at once, not when something else happens. */
+static void test_run_until_sees_timers(void **state) {
+    for (int i = 0; i < 200; i++) {
+        bool done = false;
+        int64_t before_ms = loop_now_ms(*state);
+        loop_timer_start(*state, (uint64_t)(i % 3), set_true, &done);
+        assert_true(loop_run_until(*state, is_true, &done, 20000));
+        assert_true(loop_now_ms(*state) - before_ms < 10000);
+    }
+}
+
 static void test_run_until_is_stopped(void **state) {
     bool done = false;
     loop_timer_start(*state, 1, stop_it, *state);
@@ -332,6 +343,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         T(test_stop_before_run_ends_at_once),
         T(test_run_until),
+        T(test_run_until_sees_timers),
         T(test_run_until_is_stopped),
         T(test_timers_fire_in_order_and_not_early),
         T(test_a_timer_may_start_the_next),
