@@ -27,7 +27,8 @@ BUILD = pathlib.Path(os.environ.get("SPUR_TEST_BUILD", REPO / "build"))
 BIN = BUILD / "bin"
 
 # Sanitized daemons are slower; so is a machine that does other work.
-PATIENCE = float(os.environ.get("SPUR_TEST_PATIENCE", "3" if re.search("asan|tsan", BUILD.name) else "1"))
+SANITIZED = re.search("asan|tsan", BUILD.name) is not None
+PATIENCE = float(os.environ.get("SPUR_TEST_PATIENCE", "3" if SANITIZED else "1"))
 
 OVER = {"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "BOOT_FAIL", "OUT_OF_MEMORY", "DEADLINE"}
 
@@ -230,9 +231,9 @@ class Cluster:
 
     def ours(self):
         """Processes of this cluster: daemons, step daemons, jobs, commands."""
-        mark, root = f"SPUR_TEST_ROOT={self.root}".encode(), str(self.root).encode()
+        root = str(self.root).encode()  # in SPUR_TEST_ROOT, and in a job's SLURM_SUBMIT_DIR
         return [(pid, cmdline) for pid, cmdline, environ in processes()
-                if pid != os.getpid() and (mark in environ or root in cmdline)]
+                if pid != os.getpid() and (root in environ or root in cmdline)]
 
     def close(self):
         for daemon in [*self.nodes.values(), self.ctld]:
