@@ -15,7 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -67,7 +66,9 @@ static int open_state_dir(struct agent *a, struct err *e) {
     a->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (a->lock_fd < 0)
         return err_sys(e, "open %s", path);
-    if (flock(a->lock_fd, LOCK_EX | LOCK_NB))
+    /* Not flock: a child that was just spawned would hold that a moment longer than we live. */
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    if (fcntl(a->lock_fd, F_SETLK, &lock))
         return err_set(e, E_EXISTS, "another spurd uses state directory %s", a->state_dir);
     return 0;
 }
