@@ -22,7 +22,7 @@ uint32_t job_tasks(const struct job_info *ji) {
 
 uint32_t job_nodes(const struct job_info *ji) {
     const struct job *j = ji->job;
-    return j->n_nodes ? j->n_nodes : MAX(j->spec->min_nodes, 1u);
+    return j->n_nodes ? j->n_nodes : MAX(ji->least_nodes, MAX(j->spec->min_nodes, 1u));
 }
 
 uint32_t job_cpus(const struct job_info *ji) {

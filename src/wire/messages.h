@@ -69,7 +69,8 @@ REC_DECLARE(jobs_request, JOBS_REQUEST_FIELDS)
     F(U32, reason, 2, _)              /* why it waits, by the last pass; else job.reason */                            \
     F(I64, expected_start_unix, 3, _)                                                                                  \
     F(U64, priority, 4, _)                                                                                             \
-    F(BOOL, is_yours, 5, _) /* the asker may see all of it; scripts' and environments' hashes only then */
+    F(BOOL, is_yours, 5, _) /* the asker may see all of it; scripts' and environments' hashes only then */                \
+    F(U32, least_nodes, 6, _) /* that it needs while it waits: what -N said, or more where its tasks fill more */
 REC_DECLARE(job_info, JOB_INFO_FIELDS)
 #define JOBS_REPLY_FIELDS(F)                                                                                           \
     F(LIST, jobs, 1, job_info) /* ascending by id */                                                                   \

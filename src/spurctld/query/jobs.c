@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,6 +9,11 @@
 #include "spurctld/plan/plan.h"
 #include "spurctld/query/query.h"
 
+struct width {
+    const struct part *part;
+    uint32_t cpus;
+};
+
 struct asking {
     struct room *room;
     struct who who;
@@ -15,6 +21,7 @@ struct asking {
     struct arena arena;
     struct jobs_request req;
     struct plan_notes *notes;
+    VEC(struct width) widths;
     int64_t now_unix;
     int code;
     struct err why;
@@ -36,9 +43,36 @@ const struct job *query_visible(const struct who *who, const struct job *j, stru
     return copy;
 }
 
+/* CPUs of the largest node of a partition; looked up once for each. */
+static uint32_t widest(struct asking *q, const char *names) {
+    char name[256];
+    snprintf(name, sizeof(name), "%.*s", (int)strcspn(names, ","), names);
+    for (size_t i = 0; i < q->widths.n; i++)
+        if (str_eq(q->widths.p[i].part->name, name))
+            return q->widths.p[i].cpus;
+    const struct part *part = view_find_part(&q->view, name);
+    struct width w = {part, 0};
+    const struct node *n;
+    for (uint64_t k = 0; part && (n = view_next_node(&q->view, &k)); k++)
+        if (n->cpus > w.cpus && part_has_node(part, n))
+            w.cpus = n->cpus;
+    if (part)
+        vec_push(&q->widths, w);
+    return w.cpus;
+}
+
+static uint32_t least_nodes(struct asking *q, const struct job *j) {
+    const struct job_spec *s = j->spec;
+    uint64_t cpus = (uint64_t)s->n_tasks * MAX(s->cpus_per_task, 1u);
+    uint32_t width = cpus > 1 && s->partition ? widest(q, s->partition) : 0;
+    uint64_t by_cpus = width ? (cpus + width - 1) / width : 1;
+    return (uint32_t)MAX(MIN(by_cpus, (uint64_t)MAX(s->n_tasks, 1u)), (uint64_t)MAX(s->min_nodes, 1u));
+}
+
 static struct job_info info_of(struct asking *q, const struct job *j) {
     const struct sched_note *note = j->state == JOB_PENDING ? plan_note(q->notes, j->id) : NULL;
     struct job_info info = {.reason = j->reason};
+    info.least_nodes = j->state == JOB_PENDING ? least_nodes(q, j) : 0;
     info.job = query_visible(&q->who, j, &q->arena, &info.is_yours);
     if (note) {
         if (!j->hold && note->reason)
@@ -100,6 +134,7 @@ static void done(void *arg) {
     struct asking *q = arg;
     q->done(q->arg, q->code, &q->why, q->reply.p, q->reply.n);
     state_view_end(q->room->state, &q->view);
+    vec_fini(&q->widths);
     arena_fini(&q->arena);
     buf_fini(&q->reply);
     plan_notes_drop(q->notes);
