@@ -21,27 +21,26 @@ struct api {
     struct rpc_method methods[3];
 };
 
-static void fail(const struct api *a, struct rpc_call *call, const struct err *why) {
+static void fail(struct rpc_call *call, const struct err *why) {
     if (why->code == E_CREDENTIAL || why->code == E_CRED_EXPIRED || why->code == E_CRED_REPLAY)
         log_warn("%s from %s refused: %s", rpc_method_of(call)->path, rpc_peer(call)->address, why->text);
-    (void)a;
     rpc_fail(call, why);
 }
 
-/* The message as a record in the arena; answers the call itself when it is none, or not the controller's. */
-static bool take(struct api *a, struct rpc_call *call, enum wire_method m, struct check_call *c, struct err *e) {
+/* Whether the call is the controller's; answers it when it is not. */
+static bool is_controllers(struct api *a, struct rpc_call *call, enum wire_method m, struct check_call *c, struct err *e) {
     c->path = wire_method(m)->path;
     c->header = rpc_metadata(call, "spur-launch");
     int64_t now = a->host->unix_ms(a->host->impl) / 1000;
     if (!check_credential(c, a->conf.node_name, a->has_key ? &a->key : NULL, now, e))
         return true;
-    fail(a, call, e);
+    fail(call, e);
     return false;
 }
 
-static void answer(const struct api *a, struct rpc_call *call, int code, const struct err *why) {
+static void answer(struct rpc_call *call, int code, const struct err *why) {
     if (code)
-        fail(a, call, why);
+        fail(call, why);
     else
         rpc_reply(call, NULL, 0);
 }
@@ -66,17 +65,17 @@ static void on_launch(void *ctx, struct rpc_call *call, const void *message, siz
     struct launch_request q;
     struct err e;
     if (rec_decode(launch_request_rec(), message, n, &arena, &q, &e)) {
-        fail(a, call, &e);
+        fail(call, &e);
         return;
     }
     struct check_call c = {
         .node = q.node_name, .job_id = q.job_id, .start_no = q.start_no, .uid = q.spec ? q.spec->uid : 0,
         .body = message, .n_body = n};
-    if (!take(a, call, WIRE_Agent_Launch, &c, &e))
+    if (!is_controllers(a, call, WIRE_Agent_Launch, &c, &e))
         return;
     if (!q.spec || !q.job_id || !q.start_no) {
         err_set(&e, E_SYNTAX, "a launch without job");
-        fail(a, call, &e);
+        fail(call, &e);
         return;
     }
     table_launch(a->table, &q, message, n, on_launched, call);
@@ -90,13 +89,13 @@ static void on_signal(void *ctx, struct rpc_call *call, const void *message, siz
     struct signal_request q;
     struct err e;
     if (rec_decode(signal_request_rec(), message, n, &arena, &q, &e)) {
-        fail(a, call, &e);
+        fail(call, &e);
         return;
     }
     struct check_call c = {.node = q.node_name, .job_id = q.job_id, .start_no = q.start_no, .uid = q.uid,
                            .body = message, .n_body = n};
-    if (take(a, call, WIRE_Agent_Signal, &c, &e))
-        answer(a, call, table_signal(a->table, &q, &e), &e);
+    if (is_controllers(a, call, WIRE_Agent_Signal, &c, &e))
+        answer(call, table_signal(a->table, &q, &e), &e);
 }
 
 static void on_terminate(void *ctx, struct rpc_call *call, const void *message, size_t n) {
@@ -105,13 +104,13 @@ static void on_terminate(void *ctx, struct rpc_call *call, const void *message, 
     struct terminate_request q;
     struct err e;
     if (rec_decode(terminate_request_rec(), message, n, &arena, &q, &e)) {
-        fail(a, call, &e);
+        fail(call, &e);
         return;
     }
     struct check_call c = {.node = q.node_name, .job_id = q.job_id, .start_no = q.start_no, .uid = q.uid,
                            .body = message, .n_body = n};
-    if (take(a, call, WIRE_Agent_Terminate, &c, &e))
-        answer(a, call, table_terminate(a->table, &q, &e), &e);
+    if (is_controllers(a, call, WIRE_Agent_Terminate, &c, &e))
+        answer(call, table_terminate(a->table, &q, &e), &e);
 }
 
 /* ---- life ---- */
