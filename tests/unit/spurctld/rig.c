@@ -82,11 +82,15 @@ static void lead(struct rig *g) {
     assert_true(vworld_run_until(g->w, is_leading, g, 1000));
 }
 
+void rig_make_dir(char *out, size_t n) {
+    snprintf(out, n, "%s/spur-rooms-XXXXXX", access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
+    assert_non_null(mkdtemp(out));
+}
+
 void rig_init(struct rig *g, void (*fill)(struct rconf *conf, struct arena *a)) {
     *g = (struct rig){.w = vworld_new(1)};
     log_set_level(LOG_LEVEL_ERROR);
-    snprintf(g->dir, sizeof(g->dir), "/tmp/spur-rooms-XXXXXX");
-    assert_non_null(mkdtemp(g->dir));
+    rig_make_dir(g->dir, sizeof(g->dir));
     g->log = vlog_new(g->w);
     g->conf = (struct vctl_conf){.dir = g->dir, .member_id = 1, .fill = fill, .work_max_ms = 2};
     g->c = vctl_start(g->w, g->log, &g->conf);

@@ -94,7 +94,7 @@ static void on_end(void *arg) {
 static void end_in(struct run *r, uint64_t ms, uint32_t wait_status) {
     struct later *l = xnew(struct later);
     *l = (struct later){.agent = r->agent, .key = r->key, .timer_no = ++r->timer_no, .wait_status = wait_status};
-    vworld_at(r->agent->world, ms, on_end, l);
+    vworld_later(r->agent->world, ms, on_end, free, l);
 }
 
 static void steps_find(void *impl, void (*fn)(void *arg, const struct steps_found *found), void *arg) {
@@ -119,14 +119,21 @@ static void tell_found(void *arg) {
     free(l);
 }
 
+static void drop_start(void *arg) {
+    struct later *l = arg;
+    free(l->arg); /* table's; its agent went meanwhile */
+    free(l);
+}
+
 static void on_started(void *arg) {
     struct later *l = arg;
     struct vagent *a = l->agent;
     struct run *r = run_of(a, l->key);
-    if (a->is_up && a->lives == l->life && r)
-        l->fn(l->arg, 0, NULL, 77, r->kill_wait_ms);
-    else
-        free(l->arg); /* table's; its agent went meanwhile */
+    if (!a->is_up || a->lives != l->life || !r) {
+        drop_start(l);
+        return;
+    }
+    l->fn(l->arg, 0, NULL, 77, r->kill_wait_ms);
     free(l);
 }
 
@@ -159,7 +166,7 @@ static void steps_start(void *impl, uint64_t key, struct buf request, steps_star
     buf_fini(&request);
     struct later *l = xnew(struct later);
     *l = (struct later){.agent = a, .key = key, .life = a->lives, .fn = fn, .arg = arg};
-    vworld_at(a->world, vworld_below(a->world, START_MOST_MS), on_started, l);
+    vworld_later(a->world, vworld_below(a->world, START_MOST_MS), on_started, drop_start, l);
 }
 
 static int steps_signal(void *impl, uint64_t key, const struct step_signal *s) {
@@ -308,7 +315,7 @@ void vagent_start(struct vagent *a) {
     while (map64_next(&a->runs, &cursor, &key, &v)) {
         struct later *l = xnew(struct later);
         *l = (struct later){.agent = a, .key = key, .life = a->lives};
-        vworld_at(a->world, 1 + vworld_below(a->world, 20), tell_found, l);
+        vworld_later(a->world, 1 + vworld_below(a->world, 20), tell_found, free, l);
     }
     vnet_listen(a->world, a->address, serve, a);
 }

@@ -16,6 +16,7 @@ struct event {
     void *arg;
     bool is_off;   /* a stopped timer */
     bool is_plain; /* of vworld_at */
+    void (*drop)(void *arg);
 };
 
 struct endpoint {
@@ -107,6 +108,10 @@ bool vworld_run_until(struct vworld *w, bool (*is_so)(void *arg), void *arg, uin
     return true;
 }
 
+void vworld_later(struct vworld *w, uint64_t delay_ms, void (*fn)(void *arg), void (*drop)(void *arg), void *arg) {
+    add_event(w, delay_ms, fn, arg)->drop = drop;
+}
+
 struct vworld *vworld_new(uint64_t seed) {
     struct vworld *w = xnew(struct vworld);
     w->seed = seed * 0x9e3779b97f4a7c15u + 1;
@@ -118,8 +123,11 @@ struct vworld *vworld_new(uint64_t seed) {
 void vworld_free(struct vworld *w) {
     size_t cursor = 0;
     void *v;
-    for (size_t i = 0; i < w->heap.n; i++)
-        w->heap.p[i]->is_off |= w->heap.p[i]->is_plain;
+    for (size_t i = 0; i < w->heap.n; i++) {
+        struct event *e = w->heap.p[i];
+        e->is_off |= e->is_plain;
+        e->fn = e->drop ? e->drop : e->fn;
+    }
     while (step(w, INT64_MAX)) { /* what is still on its way holds memory of its own */
     }
     vec_fini(&w->heap);

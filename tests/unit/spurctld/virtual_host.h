@@ -27,6 +27,8 @@ uint64_t vworld_random(struct vworld *w);
 uint64_t vworld_below(struct vworld *w, uint64_t n);          /* 0 … n - 1 */
 bool vworld_chance(struct vworld *w, unsigned per_thousand);
 void vworld_at(struct vworld *w, uint64_t delay_ms, void (*fn)(void *arg), void *arg); /* always happens */
+/* Calls `drop` instead where the world ends before. */
+void vworld_later(struct vworld *w, uint64_t delay_ms, void (*fn)(void *arg), void (*drop)(void *arg), void *arg);
 void vworld_run(struct vworld *w, uint64_t ms);
 /* Until `is_so`: false when that took longer than `most_ms`. */
 bool vworld_run_until(struct vworld *w, bool (*is_so)(void *arg), void *arg, uint64_t most_ms);
