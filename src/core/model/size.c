@@ -96,7 +96,7 @@ static int node_count(const char *s, size_t n, uint32_t *out, struct err *e) {
 }
 
 int node_count_parse(const char *s, uint32_t *out_min, uint32_t *out_max, struct err *e) {
-    uint32_t min, max;
+    uint32_t min = 0, max = 0;
     const char *dash = strchr(s, '-');
     if (strchr(s, ','))
         return err_set(e, E_UNSUPPORTED, "Lists of node counts are not supported yet: %s", s);
