@@ -9,6 +9,7 @@
 
 #define STARTS_PER_ENTRY 64u
 #define DEFAULT_INTERVAL_SECS 2
+#define REST_LEAST_MS 2
 
 /* One pass, handed to a worker and back. */
 struct pass {
@@ -170,8 +171,8 @@ static void begin_pass(struct plan *p) {
 static void maybe_pass(struct plan *p) {
     if (!p->is_active || p->pass || p->proposals || !p->wanted)
         return;
-    /* A long queue must not eat the machine: a quarter of one core, no more. */
-    int64_t rest_ms = (int64_t)(p->stats.last_us / 1000) * 3;
+    /* A long queue must not eat the machine: a quarter of one core, no more; and what comes in a burst is one pass. */
+    int64_t rest_ms = MAX((int64_t)(p->stats.last_us / 1000) * 3, (int64_t)REST_LEAST_MS);
     int64_t since_ms = p->room->host->now_ms(p->room->host->impl) - p->ended_ms;
     if (p->ended_ms && since_ms < rest_ms)
         set_timer(p, (uint64_t)(rest_ms - since_ms));
@@ -192,7 +193,17 @@ void plan_end(struct plan *p) {
     p->is_active = false;
 }
 
+/* A held job changes nothing for the planner until it is released. */
+static bool is_held(const struct plan *p, uint32_t job_id) {
+    struct view v;
+    state_peek(p->room->state, &v);
+    const struct job *j = view_job(&v, job_id);
+    return j && j->hold;
+}
+
 void plan_on_event(struct plan *p, const struct event *ev) {
+    if (ev->kind == EV_JOB_PENDING && is_held(p, ev->job_id))
+        return;
     switch (ev->kind) {
     case EV_JOB_PENDING:
     case EV_JOB_CHANGED:

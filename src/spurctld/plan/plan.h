@@ -4,7 +4,7 @@
  * plan says of jobs that stay (why, since when, expected when) is kept for those who ask; it is not state.
  *
  * A pass begins as soon as something happened that could let a job start, at most one at a time, with a rest of three
- * times the last pass's length behind it; and every interval_secs in any case.
+ * times the last pass's length (2 ms at least) behind it; and every interval_secs in any case.
  */
 #ifndef SPUR_SPURCTLD_PLAN_H
 #define SPUR_SPURCTLD_PLAN_H
