@@ -19,7 +19,7 @@ static void build(const struct acct_filter *f, struct str *sql) {
     if (f->since_unix)
         str_add(sql, " AND end_ms >= ?");
     if (f->until_unix)
-        str_add(sql, " AND submit_ms <= ?");
+        str_add(sql, " AND submit_ms < ?");
     if (f->n_users)
         add_list(sql, "user", f->n_users);
     if (f->n_job_ids)
@@ -33,7 +33,7 @@ static void bind(struct sql_stmt *st, const struct acct_filter *f) {
     if (f->since_unix)
         sql_bind_i64(st, i++, f->since_unix * 1000);
     if (f->until_unix)
-        sql_bind_i64(st, i++, f->until_unix * 1000);
+        sql_bind_i64(st, i++, (f->until_unix + 1) * 1000); /* the whole second, as of the state's jobs */
     for (uint32_t k = 0; k < f->n_users; k++)
         sql_bind_text(st, i++, f->users[k]);
     for (uint32_t k = 0; k < f->n_job_ids; k++)

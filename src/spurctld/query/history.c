@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * History and state, merged: what the state has of a job is newer than any row, so it wins. Ascending by id; one page.
+ * History and state, merged: what the state has of a job is newer than any row, so it wins. Ascending by id, jobs of one
+ * id (ids come round) by their submission; one page, which never ends among the jobs of one id.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -26,6 +28,7 @@ struct asking {
     int64_t now_unix;
     uint32_t limit;
     bool is_cut;
+    uint32_t cut_id; /* of the first that found no room */
     int code;
     struct err why;
     struct buf reply;
@@ -40,11 +43,13 @@ static bool wants_user(const struct asking *q, const char *user) {
     return q->req.n_users == 0;
 }
 
+static int compare_ids(const void *a, const void *b) {
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return x < y ? -1 : x > y;
+}
+
 static bool wants_id(const struct asking *q, uint32_t id) {
-    for (uint32_t i = 0; i < q->req.n_job_ids; i++)
-        if (q->req.job_ids[i] == id)
-            return true;
-    return q->req.n_job_ids == 0;
+    return q->req.n_job_ids == 0 || bsearch(&id, q->req.job_ids, q->req.n_job_ids, sizeof(id), compare_ids);
 }
 
 static bool fits(const struct asking *q, const struct job *j) {
@@ -58,6 +63,7 @@ static bool fits(const struct asking *q, const struct job *j) {
 static bool add(struct asking *q, const struct job *j) {
     if (q->list.n >= q->limit) {
         q->is_cut = true;
+        q->cut_id = j->id;
         return false;
     }
     struct job_info info = {.reason = j->reason};
@@ -88,12 +94,21 @@ static const struct job *keep(struct asking *q, const struct job *j) {
 
 static bool on_row(void *arg, const struct job *j) {
     struct asking *q = arg;
-    if (!add_state_until(q, j->id))
+    if (!add_state_until(q, j->id - 1))
         return false;
     const struct job *live = view_job(&q->view, j->id);
-    if (live) /* the same job, or the id's next owner: the state has shown it */
-        return str_eq(live->sluid, j->sluid) ? true : add(q, keep(q, j));
+    if (live && str_eq(live->sluid, j->sluid)) /* the state will show it */
+        return true;
     return add(q, keep(q, j));
+}
+
+/* The next page begins behind the last id, so all jobs of that id must be on this one. */
+static void end_page(struct asking *q) {
+    size_t n = q->list.n;
+    while (n && q->list.p[n - 1].job->id == q->cut_id)
+        n--;
+    if (n)
+        q->list.n = n;
 }
 
 static void work(void *arg) {
@@ -111,6 +126,8 @@ static void work(void *arg) {
     q->code = acct_read(q->path, &f, on_row, q, &q->why);
     if (!q->code && !q->is_cut)
         add_state_until(q, UINT32_MAX);
+    if (q->is_cut)
+        end_page(q);
     const struct rconf *conf = q->view.cluster->conf;
     struct history_reply reply = {q->list.p, (uint32_t)q->list.n, q->is_cut, q->now_unix,
                                   conf ? conf->cluster_name : NULL};
@@ -130,7 +147,10 @@ static void done(void *arg) {
 
 static void copy_request(struct asking *q, const struct history_request *req) {
     q->req = *req;
-    q->req.job_ids = arena_memdup(&q->arena, req->job_ids, req->n_job_ids * sizeof(*req->job_ids));
+    uint32_t *ids = arena_memdup(&q->arena, req->job_ids, req->n_job_ids * sizeof(*ids));
+    if (req->n_job_ids)
+        qsort(ids, req->n_job_ids, sizeof(*ids), compare_ids);
+    q->req.job_ids = ids;
     const char **users = arena_calloc(&q->arena, req->n_users + 1, sizeof(*users));
     for (uint32_t i = 0; i < req->n_users; i++)
         users[i] = arena_strdup(&q->arena, req->users[i]);

@@ -22,7 +22,7 @@ void query_free(struct query *q); /* open waits are answered with E_STOPPING */
 void query_wait(struct query *q, const struct who *who, uint32_t job_id, query_fn done, void *arg);
 void query_on_event(struct query *q, const struct event *ev);
 
-/* What `who` may see of the job: itself, or a copy (in the arena) without hashes and command line. */
+/* What `who` may see of the job: itself, or a copy (in the arena) that does not say where script and environment are. */
 const struct job *query_visible(const struct who *who, const struct job *j, struct arena *a, bool *out_is_yours);
 
 #endif

@@ -197,11 +197,16 @@ static int first_result(struct rig *g) {
     return g->code ? g->code : g->results->n_results ? -(int)g->results->results[0].error : 0;
 }
 
+void rig_cancel_all(struct rig *g, const struct who *who, const struct cancel_request *rq) {
+    g->is_answered = false;
+    admit_cancel(&g->c->room, who, rq, on_results, g);
+    wait_answer(g);
+}
+
 int rig_cancel(struct rig *g, uint32_t uid, uint32_t job_id) {
     struct who who = vctl_user(uid);
     struct cancel_request rq = {.job_ids = &job_id, .n_job_ids = 1};
-    g->is_answered = false;
-    admit_cancel(&g->c->room, &who, &rq, on_results, g);
+    rig_cancel_all(g, &who, &rq);
     return first_result(g);
 }
 
@@ -211,6 +216,13 @@ int rig_hold(struct rig *g, uint32_t uid, uint32_t job_id, enum hold_op op) {
     g->is_answered = false;
     admit_hold(&g->c->room, &who, &rq, on_results, g);
     return first_result(g);
+}
+
+void rig_beat(struct rig *g, const struct heartbeat_request *hb) {
+    g->is_answered = false;
+    admit_heartbeat(&g->c->room, hb, on_done, g);
+    wait_answer(g);
+    assert_int_equal(g->code, 0);
 }
 
 int rig_report_all(struct rig *g, const struct run_report *r) {

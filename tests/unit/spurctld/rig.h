@@ -51,9 +51,11 @@ struct rig_job { /* what a test may want to say; zero is the default */
 /* Runs the world until the answer; its id, 0 when it was refused (g->code, g->text). */
 uint32_t rig_submit(struct rig *g, const struct rig_job *j);
 int rig_cancel(struct rig *g, uint32_t uid, uint32_t job_id);
+void rig_cancel_all(struct rig *g, const struct who *who, const struct cancel_request *rq); /* g->code, g->results */
 int rig_hold(struct rig *g, uint32_t uid, uint32_t job_id, enum hold_op op);
 /* The run is over on that node. */
 int rig_report(struct rig *g, const struct vscript *node, uint32_t job_id, uint32_t start_no, uint32_t wait_status);
+void rig_beat(struct rig *g, const struct heartbeat_request *hb);
 int rig_report_all(struct rig *g, const struct run_report *r);
 const struct job *rig_job(const struct rig *g, uint32_t id);
 /* Runs the world until the job is there; fails after `most_ms`. */
