@@ -83,8 +83,8 @@ void job_reason(const struct job_info *ji, struct str *out) {
     uint32_t reason = job_is_pending(j) && ji->reason ? ji->reason : j->reason;
     if (reason == REASON_RAISED_SIGNAL && WIFSIGNALED((int)j->wait_status)) {
         raised(j->wait_status, out);
-    } else if (reason == REASON_NODES_UNAVAIL && !j->spec->n_req_nodes) {
-        str_add(out, "Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority partitions");
+    } else if (job_is_pending(j) && ji->reason_text) {
+        str_add(out, ji->reason_text);
     } else {
         str_add(out, job_reason_word(reason));
     }

@@ -147,6 +147,13 @@ FIELD(priority_long) {
 FIELD(priority) {
     str_addf(out, "%.14f", (double)INFO(row)->priority / 4294967296.0);
 }
+FIELD(sched_nodes) {
+    const struct job_info *ji = INFO(row);
+    if (ji->n_promised_nodes)
+        hostlist_compact(ji->promised_nodes, ji->n_promised_nodes, out);
+    else
+        str_add(out, "(null)");
+}
 FIELD(reason) {
     job_reason(INFO(row), out);
 }
@@ -344,7 +351,7 @@ static const struct table_field rows[] = {
     {'v', "reservation", "RESERVATION", .fixed = "(null)"},
     {0, "resizetime", "RESIZE_TIME", .fixed = "N/A"},
     {0, "restartcnt", "RESTART_COUNT", restarts},
-    {'Y', "schednodes", "SCHEDNODES", .fixed = "(null)"},
+    {'Y', "schednodes", "SCHEDNODES", sched_nodes},
     {'z', "sct", "S:C:T", .fixed = "*:*:*"},
     {0, "shared", "OVER_SUBSCRIBE", .fixed = "NO"},
     {0, "siblingsactive", "ACTIVE_SIBLINGS", .fixed = "NA"},
@@ -359,9 +366,9 @@ static const struct table_field rows[] = {
     {0, "stdout", "STDOUT", std_out},
     {'V', "submittime", "SUBMIT_TIME", submit_time, .compare = by_submit},
     {'J', "threads", "THREADS_PER_CORE", .fixed = "*"},
-    {'L', "timeleft", "TIME_LEFT", time_left},
-    {'l', "timelimit", "TIME_LIMIT", time_limit, .compare = by_limit},
-    {'M', "timeused", "TIME", time_used, .compare = by_used},
+    {'L', "timeleft", "TIME_LEFT", time_left, .whole = true},
+    {'l', "timelimit", "TIME_LIMIT", time_limit, .compare = by_limit, .whole = true},
+    {'M', "timeused", "TIME", time_used, .compare = by_used, .whole = true},
     {0, "tres", "TRES_ALLOC", tres},
     {0, "tres-alloc", "TRES_ALLOC", tres},
     {0, "tres-bind", "TRES_BIND", .fixed = "N/A"},

@@ -141,7 +141,8 @@ void table_line(const struct table *t, const void *row, const void *env, struct 
         if (c->field) {
             str_clear(&text);
             value(c->field, row, env, &text);
-            table_cell(str_text(&text), c->width, c->right, out);
+            bool fits = text.n <= (size_t)c->width || !c->field->whole;
+            table_cell(str_text(&text), fits ? c->width : 0, c->right, out);
         }
         str_add(out, c->suffix);
     }

@@ -24,6 +24,7 @@ struct table_field {
     int16_t width;     /* sacct: default width, negative is left-aligned */
     uint16_t flags;    /* the command's own */
     int (*compare)(const void *a, const void *b); /* for -S; NULL: by text */
+    bool whole; /* a value too long for its column pushes the rest aside instead of being cut */
 };
 
 struct table_fields {

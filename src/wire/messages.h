@@ -70,7 +70,9 @@ REC_DECLARE(jobs_request, JOBS_REQUEST_FIELDS)
     F(I64, expected_start_unix, 3, _)                                                                                  \
     F(U64, priority, 4, _)                                                                                             \
     F(BOOL, is_yours, 5, _) /* the asker may see all of it; scripts' and environments' hashes only then */                \
-    F(U32, least_nodes, 6, _) /* that it needs while it waits: what -N said, or more where its tasks fill more */
+    F(U32, least_nodes, 6, _) /* that it needs while it waits: what -N said, or more where its tasks fill more */      \
+    F(STR, reason_text, 7, _) /* in more words than the reason's; NULL: those */                                       \
+    F(STRS, promised_nodes, 8, _) /* where it is to start at expected_start_unix */
 REC_DECLARE(job_info, JOB_INFO_FIELDS)
 #define JOBS_REPLY_FIELDS(F)                                                                                           \
     F(LIST, jobs, 1, job_info) /* ascending by id */                                                                   \

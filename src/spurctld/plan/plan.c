@@ -25,7 +25,8 @@ struct plan_notes {
     unsigned users;
     struct arena arena; /* of the pass that made them */
     const struct sched_note *p;
-    uint32_t n;
+    const struct sched_detail *details;
+    uint32_t n, n_details;
 };
 
 struct plan {
@@ -111,7 +112,8 @@ static void propose_starts(struct plan *p, const struct view *seen, const struct
 static void keep_notes(struct plan *p, struct pass *pass) {
     plan_notes_drop(p->notes);
     p->notes = xnew(struct plan_notes);
-    *p->notes = (struct plan_notes){1, pass->arena, pass->out.notes, pass->out.n_notes};
+    *p->notes = (struct plan_notes){1, pass->arena, pass->out.notes, pass->out.details, pass->out.n_notes,
+                                    pass->out.n_details};
     pass->arena = (struct arena){0};
 }
 
@@ -240,6 +242,18 @@ const struct sched_note *plan_note(const struct plan_notes *n, uint32_t job_id) 
             high = mid;
     }
     return n && low < n->n && n->p[low].job_id == job_id ? &n->p[low] : NULL;
+}
+
+const struct sched_detail *plan_detail(const struct plan_notes *n, uint32_t job_id) {
+    uint32_t low = 0, high = n ? n->n_details : 0;
+    while (low < high) {
+        uint32_t mid = low + (high - low) / 2;
+        if (n->details[mid].job_id < job_id)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return n && low < n->n_details && n->details[low].job_id == job_id ? &n->details[low] : NULL;
 }
 
 struct plan_stats plan_stats(const struct plan *p) {

@@ -69,6 +69,21 @@ static uint32_t least_nodes(struct asking *q, const struct job *j) {
     return (uint32_t)MAX(MIN(by_cpus, (uint64_t)MAX(s->n_tasks, 1u)), (uint64_t)MAX(s->min_nodes, 1u));
 }
 
+/* The names are taken from this view: the plan is of an older one. */
+static void add_detail(struct asking *q, uint32_t job_id, struct job_info *info) {
+    const struct sched_detail *d = plan_detail(q->notes, job_id);
+    if (!d)
+        return;
+    info->reason_text = d->text;
+    const char **names = arena_calloc(&q->arena, d->n_nodes + 1, sizeof(*names));
+    for (uint32_t i = 0; d->nodes && i < d->n_nodes; i++) {
+        const struct node *n = view_node(&q->view, d->nodes[i].node_id);
+        if (n)
+            names[info->n_promised_nodes++] = n->name;
+    }
+    info->promised_nodes = names;
+}
+
 static struct job_info info_of(struct asking *q, const struct job *j) {
     const struct sched_note *note = j->state == JOB_PENDING ? plan_note(q->notes, j->id) : NULL;
     struct job_info info = {.reason = j->reason};
@@ -79,6 +94,8 @@ static struct job_info info_of(struct asking *q, const struct job *j) {
             info.reason = note->reason;
         info.expected_start_unix = note->expected_start_unix;
         info.priority = note->priority;
+        if (!j->hold)
+            add_detail(q, j->id, &info);
     } else if (j->state == JOB_PENDING) {
         info.priority = sched_priority(&q->view, j, q->now_unix);
     } else {
