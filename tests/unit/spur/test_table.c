@@ -36,6 +36,7 @@ static const struct table_field rows[] = {
     {'T', "state", "STATE", state_of, NULL, 10, 1},
     {'R', "nodelist", "NODELIST(REASON)", nodes, NULL, 15},
     {'K', "task", "ARRAY_TASK_ID", .fixed = "N/A", .width = 8},
+    {'l', "timelimit", "TIME_LIMIT", .fixed = "5-00:00:00", .whole = true},
 };
 static const struct table_fields fields = {rows, ARRAY_LEN(rows)};
 static const struct row job = {"337", "two", "RUNNING", "n[1-2]"};
@@ -69,6 +70,13 @@ static void by_letter(void **state) {
     check(table_parse_percent, "{\"id\": \"%i\"}", "{\"id\": \"JOBID\"}\n", "{\"id\": \"337\"}\n", "");
     check(table_parse_percent, "", "\n", "\n", "");
     check(table_parse_percent, "%.", "%.\n", "%.\n", "\n");
+}
+
+/* Recorded: squeue -l shows 5-00:00:00 under TIME_LIMI. Times are not cut, their headings are. */
+static void times_are_whole(void **state) {
+    check(table_parse_percent, "%.9l %.4i", "TIME_LIMI JOBI\n", "5-00:00:00  337\n", "");
+    check(table_parse_percent, "%.12l|%12l|%3l|%l", "  TIME_LIMIT|TIME_LIMIT  |TIM|TIME_LIMIT\n",
+          "  5-00:00:00|5-00:00:00  |5-00:00:00|5-00:00:00\n", "");
 }
 
 /* The width has a bound: what a user types can't ask for all the memory. */
@@ -144,6 +152,7 @@ static void sacct_names_what_is_no_field(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(by_letter), cmocka_unit_test(wide),          cmocka_unit_test(by_name),
+        cmocka_unit_test(times_are_whole),
         cmocka_unit_test(keys),      cmocka_unit_test(sacct_columns), cmocka_unit_test(sacct_names_what_is_no_field),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
