@@ -12,6 +12,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/mem.h"
 #include "base/str.h"
@@ -162,9 +163,21 @@ static void add_submitters(struct env *env, const struct launch_request *q) {
     }
 }
 
+/* --export=NIL, the only one of the three without ALL that asks for no login. */
+static bool is_bare(const struct env *env, const struct job_spec *s) {
+    const char *export = get(env, "SLURM_EXPORT_ENV");
+    return s->env_minimal && export && !strcasecmp(export, "NIL");
+}
+
 /* What a login would have given, where it is missing. */
 static void add_user(struct env *env, const struct launch_request *q, const struct launch_facts *f) {
     const struct job_spec *s = q->spec;
+    if (!get(env, "TMPDIR"))
+        set(env, "TMPDIR", "/tmp");
+    if (s->work_dir && get(env, "PWD"))
+        set(env, "PWD", "%s", s->work_dir);
+    if (is_bare(env, s))
+        return;
     const struct {
         const char *name, *value;
     } wanted[] = {
@@ -174,14 +187,21 @@ static void add_user(struct env *env, const struct launch_request *q, const stru
         {"SHELL", f->shell},
         {"PATH", s->uid == 0 ? "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
                              : "/usr/local/bin:/usr/bin:/bin:/usr/local/games:/usr/games"},
-        {"TMPDIR", "/tmp"},
     };
     for (size_t i = 0; i < ARRAY_LEN(wanted); i++) {
         if (wanted[i].value && !get(env, wanted[i].name))
             set(env, wanted[i].name, "%s", wanted[i].value);
     }
-    if (s->work_dir && get(env, "PWD"))
-        set(env, "PWD", "%s", s->work_dir);
+}
+
+/* What --export has put in, by both names. */
+static void add_export(struct env *env) {
+    static const char *const names[] = {"EXPORT_ENV", "GET_USER_ENV"};
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        const char *value = get(env, arena_printf(env->a, "SLURM_%s", names[i]));
+        if (value)
+            set(env, arena_printf(env->a, "SPUR_%s", names[i]), "%s", value);
+    }
 }
 
 /* ---- what Slurm gives ---- */
@@ -318,6 +338,7 @@ void launch_env(const struct launch_request *q, const struct launch_facts *f, co
                 const char *const **out, uint32_t *out_n) {
     struct env env = {.a = a};
     add_submitters(&env, q);
+    add_export(&env);
     add_user(&env, q, f);
     add_place(&env, q, f);
     add_job(&env, q);

@@ -276,6 +276,29 @@ static void nothing_brought_is_a_login(void **state) {
     assert_env(x, "SPUR_CONTROLLER_ADDR", "http://ctl:6817");
 }
 
+/* --export=NIL is bare, --export=NONE a login. */
+static void nil_is_no_login(void **state) {
+    struct fixture *x = *state;
+    static const char *const of_login[] = {"HOME", "USER", "LOGNAME", "SHELL", "PATH"};
+    x->spec.env_minimal = true;
+    SET_ENV(x, "SLURM_EXPORT_ENV=NIL");
+    make(x);
+    for (size_t i = 0; i < ARRAY_LEN(of_login); i++)
+        assert_env(x, of_login[i], NULL);
+    assert_env(x, "TMPDIR", "/tmp");
+    assert_both(x, "EXPORT_ENV", "NIL");
+    assert_both(x, "GET_USER_ENV", NULL);
+    SET_ENV(x, "SLURM_EXPORT_ENV=NONE\0SLURM_GET_USER_ENV=1");
+    make(x);
+    assert_env(x, "HOME", "/home/alice");
+    assert_both(x, "EXPORT_ENV", "NONE");
+    assert_both(x, "GET_USER_ENV", "1");
+    x->spec.env_minimal = false; /* submitted with ALL from within a bare job */
+    SET_ENV(x, "SLURM_EXPORT_ENV=NIL");
+    make(x);
+    assert_env(x, "HOME", "/home/alice");
+}
+
 static void odd_blobs_do_no_harm(void **state) {
     struct fixture *x = *state;
     SET_ENV(x, "\0\0=nameless\0NOVALUE\0A=1\0A=2\0TAIL");
@@ -371,7 +394,8 @@ int main(void) {
         TEST(environment_is_slurms), TEST(each_slurm_variable_has_a_twin), TEST(task_count_only_when_given),
         TEST(shape_of_uneven_nodes), TEST(memory_and_cpus_per_task), TEST(no_time_limit_ends_in_a_year),
         TEST(requeued_and_appending), TEST(users_own_variables_stay), TEST(outer_job_leaves_nothing),
-        TEST(shape_goes_without_an_outer_id), TEST(nothing_brought_is_a_login), TEST(odd_blobs_do_no_harm),
+        TEST(shape_goes_without_an_outer_id), TEST(nothing_brought_is_a_login), TEST(nil_is_no_login),
+        TEST(odd_blobs_do_no_harm),
         TEST(files_and_patterns), TEST(limits_and_umask), TEST(other_nodes_hold), TEST(test_time_is_shorter),
         TEST(refusals),
     };
