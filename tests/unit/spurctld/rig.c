@@ -98,7 +98,7 @@ void rig_init(struct rig *g, void (*fill)(struct rconf *conf, struct arena *a)) 
     vworld_at(g->w, BEAT_MS, beat, g);
 }
 
-static void remove_dir(const char *path) {
+void rig_remove_dir(const char *path) {
     DIR *d = opendir(path);
     struct dirent *en;
     while (d && (en = readdir(d)))
@@ -117,7 +117,7 @@ void rig_fini(struct rig *g) {
     vlog_free(g->log);
     vworld_free(g->w);
     arena_fini(&g->arena);
-    remove_dir(g->dir);
+    rig_remove_dir(g->dir);
 }
 
 void rig_restart(struct rig *g, bool kill) {

@@ -32,6 +32,7 @@ struct rig {
 };
 
 void rig_make_dir(char *out, size_t n); /* where nothing is written to a disk, if there is such a place */
+void rig_remove_dir(const char *path);
 void rig_init(struct rig *g, void (*fill)(struct rconf *conf, struct arena *a));
 void rig_fini(struct rig *g);
 /* Registers and is up. `fn` NULL: takes everything. */

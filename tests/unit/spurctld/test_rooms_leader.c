@@ -369,11 +369,7 @@ static void a_rolling_restart_does_not_flap(void **state) {
         vctl_stop(s.m[i]);
     vlog_free(s.log);
     vworld_free(s.w);
-    for (uint32_t i = 1; i < 4; i++) {
-        autofree char *db = xasprintf("%s/history-%u.db", s.dir, i);
-        remove(db);
-    }
-    remove(s.dir);
+    rig_remove_dir(s.dir);
 }
 
 int main(void) {

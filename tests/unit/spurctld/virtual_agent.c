@@ -23,14 +23,9 @@ struct run {
     uint32_t wait_status; /* when it ends by itself */
     bool is_batch, is_live, is_ended;
     uint32_t timer_no; /* of the event that counts */
+    uint32_t known;    /* life of the agent that has heard of its start, or found it */
     struct step_result result;
     int64_t forgotten_unix;
-};
-
-/* A launch that its table has not answered yet. */
-struct launching {
-    struct vagent *agent;
-    struct vrequest *rq;
 };
 
 struct vagent {
@@ -41,7 +36,6 @@ struct vagent {
     struct cred_public controller;
     bool has_controller, is_up, is_cut;
     uint32_t boots, lives;
-    VEC(struct launching *) launching;
     char boot_id[32];
     struct vhost *host;
     struct table *table;
@@ -77,7 +71,7 @@ static void end_run(struct run *r, uint32_t wait_status) {
     a->cpus_now -= r->cpus;
     r->result.wait_status = r->is_batch ? wait_status : 0;
     r->result.end_ms = VWORLD_BEGIN_UNIX_MS + vworld_now_ms(a->world);
-    if (a->is_up) {
+    if (a->is_up && r->known == a->lives) {
         struct steps_events ev = table_events(a->table);
         ev.ended(ev.arg, r->key, &r->result);
     }
@@ -102,7 +96,8 @@ static void steps_find(void *impl, void (*fn)(void *arg, const struct steps_foun
     size_t cursor = 0;
     void *v;
     while (map64_next(&a->runs, &cursor, NULL, &v)) {
-        const struct run *r = v;
+        struct run *r = v;
+        r->known = a->lives;
         struct steps_found f = {r->key, r->uid, 77, r->kill_wait_ms, r->forgotten_unix};
         fn(arg, &f);
     }
@@ -119,22 +114,21 @@ static void tell_found(void *arg) {
     free(l);
 }
 
-static void drop_start(void *arg) {
-    struct later *l = arg;
-    free(l->arg); /* table's; its agent went meanwhile */
-    free(l);
-}
-
 static void on_started(void *arg) {
     struct later *l = arg;
     struct vagent *a = l->agent;
     struct run *r = run_of(a, l->key);
     if (!a->is_up || a->lives != l->life || !r) {
-        drop_start(l);
+        free(l); /* whoever waited for it is gone */
         return;
     }
+    r->known = a->lives;
     l->fn(l->arg, 0, NULL, 77, r->kill_wait_ms);
     free(l);
+    if (r->is_ended) {
+        struct steps_events ev = table_events(a->table);
+        ev.ended(ev.arg, r->key, &r->result);
+    }
 }
 
 static void read_script(struct run *r, const struct launch_request *q) {
@@ -166,7 +160,7 @@ static void steps_start(void *impl, uint64_t key, struct buf request, steps_star
     buf_fini(&request);
     struct later *l = xnew(struct later);
     *l = (struct later){.agent = a, .key = key, .life = a->lives, .fn = fn, .arg = arg};
-    vworld_later(a->world, vworld_below(a->world, START_MOST_MS), on_started, drop_start, l);
+    vworld_later(a->world, vworld_below(a->world, START_MOST_MS), on_started, free, l);
 }
 
 static int steps_signal(void *impl, uint64_t key, const struct step_signal *s) {
@@ -185,7 +179,12 @@ static int steps_terminate(void *impl, uint64_t key, const struct step_terminate
 static void steps_forget(void *impl, uint64_t key) {
     struct vagent *a = impl;
     struct run *r = run_of(a, key);
-    must(r && !r->is_live);
+    if (!r) { /* never was here, and must not come any more */
+        r = xnew(struct run);
+        *r = (struct run){.agent = a, .key = key};
+        map64_put(&a->runs, key, r);
+    }
+    must(!r->is_live);
     r->forgotten_unix = (VWORLD_BEGIN_UNIX_MS + vworld_now_ms(a->world)) / 1000;
 }
 
@@ -220,17 +219,10 @@ static void on_registered(void *arg, const struct register_reply *reply) {
 }
 
 static void on_launched(void *arg, int code, const struct err *why, uint32_t pid) {
-    struct launching *l = arg;
     struct launch_reply reply = {.pid = pid};
     auto_buf bytes = {0};
     rec_encode(launch_reply_rec(), &reply, &bytes);
-    vrequest_reply(l->rq, code, why ? why->text : NULL, bytes.p, bytes.n);
-    for (size_t i = 0; i < l->agent->launching.n; i++)
-        if (l->agent->launching.p[i] == l) {
-            vec_remove(&l->agent->launching, i);
-            break;
-        }
-    free(l);
+    vrequest_reply(arg, code, why ? why->text : NULL, bytes.p, bytes.n);
 }
 
 /* The credential, as spurd/api checks it. */
@@ -259,10 +251,7 @@ static void serve(void *ctx, struct vrequest *rq) {
         must(rec_decode(launch_request_rec(), rq->message.p, rq->message.n, &arena, &q, NULL) == 0);
         code = check(a, rq, q.node_name, q.job_id, q.start_no, q.spec->uid, &e);
         if (!code) {
-            struct launching *l = xnew(struct launching);
-            *l = (struct launching){a, rq};
-            vec_push(&a->launching, l);
-            table_launch(a->table, &q, rq->message.p, rq->message.n, on_launched, l);
+            table_launch(a->table, &q, rq->message.p, rq->message.n, on_launched, rq);
             return;
         }
     } else if (strcmp(rq->method, wire_method(WIRE_Agent_Terminate)->path) == 0) {
@@ -326,15 +315,11 @@ void vagent_stop(struct vagent *a) {
     vnet_listen(a->world, a->address, NULL, NULL);
     a->is_up = false;
     report_stop(a->report);
+    table_stop(a->table);
     vhost_finish_work(a->host);
     struct report *report = a->report;
     a->report = NULL;
     table_free(a->table);
-    for (size_t i = 0; i < a->launching.n; i++) {
-        vrequest_drop(a->launching.p[i]->rq);
-        free(a->launching.p[i]);
-    }
-    vec_fini(&a->launching);
     vhost_free(a->host);
     report_free(report);
     a->host = NULL;

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/hash.h"
+#include "base/map.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "base/vec.h"
@@ -39,6 +41,7 @@ struct vlog {
     uint64_t term;
     vlog_seen_fn seen;
     void *seen_arg;
+    struct map64 proofs; /* of nodes' calls: each counts once, as api/identity has it */
 };
 
 /* ---- the log ---- */
@@ -60,6 +63,7 @@ void vlog_free(struct vlog *l) {
         buf_fini(&l->waiting.p[i].bytes);
     vec_fini(&l->entries);
     vec_fini(&l->waiting);
+    map64_fini(&l->proofs);
     free(l);
 }
 
@@ -212,6 +216,13 @@ struct served {
     struct arena arena;
 };
 
+static bool is_replay(struct vlog *l, const struct vrequest *rq) {
+    char proof[512];
+    if (!vrequest_header(rq, "spur-node", proof, sizeof(proof)))
+        return false;
+    return map64_put(&l->proofs, hash_fixed(proof, strlen(proof)), (void *)1) != NULL;
+}
+
 static void on_served(void *arg, int code, const struct err *why, const void *reply) {
     struct served *s = arg;
     auto_buf bytes = {0};
@@ -244,6 +255,10 @@ static void serve(void *ctx, struct vrequest *rq) {
     enum wire_method m;
     char uid[16] = "";
     must(find_method(rq->method, &m));
+    if (is_replay(l, rq)) {
+        vrequest_drop(rq);
+        return;
+    }
     if (!r || !r->is_leader) {
         vrequest_reply(rq, r ? E_NOT_LEADER : E_UNREACHABLE, NULL, NULL, 0);
         return;
@@ -279,6 +294,18 @@ static void write_snapshot(struct state *s, struct buf *out) {
     state_view(s, &v);
     must(state_snapshot_write(&v, to_buf, out, NULL) == 0);
     state_view_end(s, &v);
+}
+
+void vlog_replay(const struct vlog *l, void (*fn)(void *arg, const struct state *s, const struct applied *what),
+                 void *arg) {
+    struct state *s = state_new();
+    struct applied r = {0};
+    for (uint64_t i = 1; i <= l->entries.n; i++) {
+        must(state_apply(s, i, l->entries.p[i - 1].bytes.p, l->entries.p[i - 1].bytes.n, &r, NULL) == 0);
+        fn(arg, s, &r);
+    }
+    applied_fini(&r);
+    state_free(s);
 }
 
 void vlog_check_replay(struct vlog *l, const struct vctl *c) {

@@ -33,6 +33,8 @@ typedef void (*vlog_seen_fn)(void *arg, const struct vctl *c, uint64_t index, co
 void vlog_watch(struct vlog *l, vlog_seen_fn fn, void *arg);
 /* How many entries there are of one command. */
 uint64_t vlog_count(const struct vlog *l, enum command c);
+/* All from the first on, each applied to a fresh state. */
+void vlog_replay(const struct vlog *l, void (*fn)(void *arg, const struct state *s, const struct applied *what), void *arg);
 /* Applies all to a fresh state and must come to the same digest, also by way of a snapshot in the middle. */
 void vlog_check_replay(struct vlog *l, const struct vctl *c);
 

@@ -1,0 +1,500 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A long life: two controllers, agents that are spurd's own rooms, clients that repeat what was not answered, a network
+ * that loses, doubles and delays, machines that die, a disk that is full now and then. Everything comes from the seed.
+ *
+ * After each entry the state keeps its invariants. After a quiet time: every job is over or has a reason to wait; every
+ * submit that was answered made exactly one job; nothing runs that should not; the history of each controller has exactly
+ * one row of each job that ended, with its last record; the log gives the same state again, also by way of snapshots.
+ *
+ *     test_rooms_random [SEED [STEPS]]
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/log.h"
+#include "base/map.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "base/vec.h"
+#include "rig.h"
+
+#define AGENTS 5u
+#define MEMBERS 2u
+#define CALL_MS 2000u
+
+struct random_world;
+
+/* One request of a client, repeated until it has an answer. */
+struct ask {
+    struct random_world *rw;
+    enum wire_method method;
+    struct buf body;
+    char uid[24];
+    uint32_t job_id; /* of a submit that was answered */
+    bool is_over, is_refused;
+    unsigned tries;
+};
+
+struct row {
+    char sluid[16];
+    uint32_t id, n_rows;
+    void *job; /* packed, as it ended */
+};
+
+struct random_world {
+    struct vworld *w;
+    struct vlog *log;
+    char dir[64];
+    struct vctl_conf conf[MEMBERS];
+    struct vctl *c[MEMBERS];
+    struct buf snap[MEMBERS];
+    struct vhost *client;
+    struct vagent *agent[AGENTS];
+    bool is_cut[AGENTS];
+    int64_t trouble_ms[AGENTS]; /* when something was last done to it */
+    VEC(struct ask *) asks;
+    VEC(uint32_t) jobs; /* of answered submits */
+    VEC(struct row) rows;
+    uint32_t n_open, n_two_at_once, n_false_fail, n_ended;
+};
+
+/* ---- clients ---- */
+
+static void send_ask(void *arg);
+
+static bool is_transport(int code) {
+    return code == E_DEADLINE || code == E_UNREACHABLE || code == E_NOT_LEADER || code == E_STOPPING || code == E_FULL;
+}
+
+static void on_answer(void *arg, int code, const struct err *why, const void *reply, size_t n) {
+    struct ask *a = arg;
+    auto_arena arena = {0};
+    if (is_transport(code)) {
+        vworld_at(a->rw->w, 50 + vworld_below(a->rw->w, 500), send_ask, a);
+        return;
+    }
+    a->is_over = true;
+    a->is_refused = code != 0;
+    a->rw->n_open--;
+    if (code || a->method != WIRE_Controller_Submit)
+        return;
+    struct submit_reply r;
+    must(rec_decode(submit_reply_rec(), reply, n, &arena, &r, NULL) == 0);
+    must(r.job_id);
+    a->job_id = r.job_id;
+    vec_push(&a->rw->jobs, r.job_id);
+}
+
+static void send_ask(void *arg) {
+    struct ask *a = arg;
+    struct host *h = vhost_host(a->rw->client);
+    struct buf body = {0};
+    a->tries++;
+    buf_add(&body, a->body.p, a->body.n);
+    h->send(h->impl, "ctl", wire_method(a->method)->path, a->uid, body, CALL_MS, on_answer, a);
+}
+
+static void ask(struct random_world *rw, enum wire_method m, const void *record, uint32_t uid) {
+    struct ask *a = xnew(struct ask);
+    *a = (struct ask){.rw = rw, .method = m};
+    snprintf(a->uid, sizeof(a->uid), "uid: %u\n", uid);
+    rec_encode(wire_method(m)->request(), record, &a->body);
+    vec_push(&rw->asks, a);
+    rw->n_open++;
+    send_ask(a);
+}
+
+static void new_token(struct random_world *rw, uint8_t out[TOKEN_SIZE]) {
+    uint64_t x[2] = {vworld_random(rw->w), vworld_random(rw->w)};
+    memcpy(out, x, TOKEN_SIZE);
+}
+
+static uint32_t some_job(struct random_world *rw) {
+    if (!rw->jobs.n)
+        return 1;
+    size_t back = vworld_below(rw->w, MIN(rw->jobs.n, 30));
+    return rw->jobs.p[rw->jobs.n - 1 - back];
+}
+
+static void act_submit(struct random_world *rw) {
+    struct vworld *w = rw->w;
+    uint8_t token[TOKEN_SIZE];
+    char script[80], dep[40];
+    uint32_t nodes = vworld_chance(w, 250) ? 1 + (uint32_t)vworld_below(w, 3) : 1;
+    uint64_t ms = vworld_chance(w, 100) ? vworld_below(w, 90000) : vworld_below(w, 6000);
+    snprintf(script, sizeof(script), "#!/bin/sh\n# run %u exit %u\n", (unsigned)ms, (unsigned)vworld_below(w, 3));
+    snprintf(dep, sizeof(dep), "%s:%u", vworld_chance(w, 500) ? "afterany" : "afterok", some_job(rw));
+    struct job_spec spec = {.work_dir = "/", .min_nodes = nodes, .n_tasks = nodes + (uint32_t)vworld_below(w, 2),
+                            .time_limit_min = 1 + (uint32_t)vworld_below(w, 2),
+                            .dependency = rw->jobs.n && vworld_chance(w, 120) ? dep : NULL,
+                            .hold = vworld_chance(w, 40), .nice = (int64_t)vworld_below(w, 50)};
+    struct submit_request rq = {.spec = &spec, .token = token, .n_token = TOKEN_SIZE, .script = (uint8_t *)script,
+                                .n_script = (uint32_t)strlen(script)};
+    new_token(rw, token);
+    ask(rw, WIRE_Controller_Submit, &rq, 1000 + (uint32_t)vworld_below(w, 2));
+}
+
+static void act_cancel(struct random_world *rw) {
+    uint8_t token[TOKEN_SIZE];
+    uint32_t id = some_job(rw);
+    struct cancel_request rq = {.job_ids = &id, .n_job_ids = 1, .token = token, .n_token = TOKEN_SIZE};
+    new_token(rw, token);
+    ask(rw, WIRE_Controller_Cancel, &rq, vworld_chance(rw->w, 500) ? 0 : 1000);
+}
+
+static void act_hold(struct random_world *rw) {
+    uint8_t token[TOKEN_SIZE];
+    uint32_t id = some_job(rw);
+    struct hold_request rq = {.job_ids = &id, .n_job_ids = 1, .token = token, .n_token = TOKEN_SIZE,
+                              .op = vworld_chance(rw->w, 300) ? HOLD_OP_HOLD : HOLD_OP_RELEASE};
+    new_token(rw, token);
+    ask(rw, WIRE_Controller_Hold, &rq, 0);
+}
+
+/* ---- trouble ---- */
+
+static struct vctl *leader(const struct random_world *rw) {
+    for (uint32_t i = 0; i < MEMBERS; i++)
+        if (rw->c[i] && rw->c[i]->is_elected)
+            return rw->c[i];
+    return NULL;
+}
+
+static void start_member(struct random_world *rw, uint32_t i) {
+    rw->conf[i].snapshot = rw->snap[i].n && vworld_chance(rw->w, 700) ? &rw->snap[i] : NULL;
+    rw->c[i] = vctl_start(rw->w, rw->log, &rw->conf[i]);
+}
+
+static void elect_somebody(void *arg) {
+    struct random_world *rw = arg;
+    if (leader(rw))
+        return;
+    uint32_t i = (uint32_t)vworld_below(rw->w, MEMBERS);
+    if (!rw->c[i])
+        start_member(rw, i);
+    vctl_elect(rw->c[i]);
+}
+
+static void act_controller(struct random_world *rw) {
+    uint32_t i = (uint32_t)vworld_below(rw->w, MEMBERS);
+    struct vctl *c = rw->c[i];
+    if (!c) {
+        start_member(rw, i);
+    } else if (vworld_chance(rw->w, 300)) {
+        vctl_depose(c);
+    } else {
+        if (vworld_chance(rw->w, 700))
+            vctl_kill(c);
+        else
+            vctl_stop(c);
+        rw->c[i] = NULL;
+    }
+    vworld_at(rw->w, vworld_below(rw->w, 4000), elect_somebody, rw);
+}
+
+static void act_snapshot(struct random_world *rw) {
+    uint32_t i = (uint32_t)vworld_below(rw->w, MEMBERS);
+    if (rw->c[i])
+        vctl_snapshot(rw->c[i], &rw->snap[i]);
+}
+
+static void act_agent(struct random_world *rw) {
+    uint32_t i = (uint32_t)vworld_below(rw->w, AGENTS);
+    struct vagent *a = rw->agent[i];
+    rw->trouble_ms[i] = vworld_now_ms(rw->w);
+    switch (vworld_below(rw->w, 8)) {
+    case 0:
+    case 1: vagent_stop(a); break;
+    case 2: vagent_reboot(a, vworld_chance(rw->w, 400)); break;
+    case 3:
+        rw->is_cut[i] = !rw->is_cut[i];
+        vagent_cut(a, rw->is_cut[i]);
+        break;
+    default:
+        if (!vagent_is_up(a))
+            vagent_start(a);
+        rw->is_cut[i] = false;
+        vagent_cut(a, false);
+    }
+}
+
+static void act_full_disk(struct random_world *rw) {
+    static const enum command some[] = {0, CMD_RUNNING, CMD_UNDO, CMD_NODE_DONE, CMD_START, CMD_PURGE, CMD_NODE_STATE};
+    vlog_refuse(rw->log, some[vworld_below(rw->w, ARRAY_LEN(some))], E_FULL, 1 + (uint32_t)vworld_below(rw->w, 12));
+}
+
+static void act_network(struct random_world *rw) {
+    struct vworld *w = rw->w;
+    struct vfaults f = {.delay_min_ms = 1, .delay_max_ms = 5};
+    if (vworld_chance(w, 600))
+        f = (struct vfaults){.lose_request = (unsigned)vworld_below(w, 200), .lose_reply = (unsigned)vworld_below(w, 200),
+                             .twice = (unsigned)vworld_below(w, 200), .late = (unsigned)vworld_below(w, 200),
+                             .delay_min_ms = 1, .delay_max_ms = 30, .late_ms = 3000};
+    vnet_faults(w, &f);
+    vlog_delay(rw->log, 1, 1 + (unsigned)vworld_below(w, 40));
+}
+
+static void act(struct random_world *rw) {
+    uint64_t x = vworld_below(rw->w, 1000);
+    if (x < 500)
+        act_submit(rw);
+    else if (x < 600)
+        act_cancel(rw);
+    else if (x < 650)
+        act_hold(rw);
+    else if (x < 750)
+        act_agent(rw);
+    else if (x < 790)
+        act_controller(rw);
+    else if (x < 840)
+        act_full_disk(rw);
+    else if (x < 880)
+        act_network(rw);
+    else if (x < 910)
+        act_snapshot(rw);
+}
+
+/* ---- what is watched ---- */
+
+/* A script must not run twice at a time: at worst where a node was given up as dead and lives on. */
+static void on_ran(void *arg, const struct vagent *a, uint32_t job_id, uint32_t start_no, bool is_batch) {
+    struct random_world *rw = arg;
+    uint32_t other;
+    for (uint32_t i = 0; is_batch && i < AGENTS; i++)
+        if (rw->agent[i] != a && vagent_runs_batch(rw->agent[i], job_id, &other) &&
+            vworld_now_ms(rw->w) - rw->trouble_ms[i] > 300000)
+            rw->n_two_at_once++;
+}
+
+static void on_entry(void *arg, const struct vctl *c, uint64_t index, const struct applied *what) {
+    struct view v;
+    const struct node *n;
+    state_peek(c->room.state, &v);
+    for (uint64_t k = 0; (n = view_next_node(&v, &k)); k++)
+        must(n->alloc_cpus <= n->cpus && n->alloc_mem_mb <= n->mem_mb);
+}
+
+/* ---- the end ---- */
+
+static void collect_ends(void *arg, const struct state *s, const struct applied *what) {
+    struct random_world *rw = arg;
+    struct view v;
+    state_peek(s, &v);
+    for (size_t i = 0; i < what->events.n; i++) {
+        if (what->events.p[i].kind != EV_JOB_OVER)
+            continue;
+        const struct job *j = view_job(&v, what->events.p[i].job_id);
+        struct row row = {.id = j->id, .job = rec_pack(job_rec(), j)};
+        snprintf(row.sluid, sizeof(row.sluid), "%s", j->sluid);
+        for (size_t k = 0; k < rw->rows.n; k++)
+            must(rw->rows.p[k].id != row.id); /* a job is over once */
+        vec_push(&rw->rows, row);
+    }
+}
+
+static void match_row(void *arg, const struct job *j) {
+    struct random_world *rw = arg;
+    for (size_t k = 0; k < rw->rows.n; k++) {
+        struct row *row = &rw->rows.p[k];
+        if (row->id != j->id)
+            continue;
+        row->n_rows++;
+        assert_true(rec_same(job_rec(), row->job, j));
+        return;
+    }
+    fail_msg("job %u is in the history and never ended", j->id);
+}
+
+static bool has_ended(const struct random_world *rw, uint32_t id) {
+    for (size_t k = 0; k < rw->rows.n; k++)
+        if (rw->rows.p[k].id == id)
+            return true;
+    return false;
+}
+
+static bool may_wait(const struct vctl *c, const struct job *j) {
+    if (j->state != JOB_PENDING || j->completing)
+        return false;
+    if (j->hold)
+        return true;
+    for (uint32_t i = 0; i < j->n_deps; i++) {
+        const struct job *parent = vctl_job(c, j->deps[i].job_id);
+        if (j->deps[i].state == DEP_NEVER || (j->deps[i].state == DEP_WAITING && parent && may_wait(c, parent)))
+            return true;
+    }
+    return false;
+}
+
+static void check_jobs(const struct random_world *rw, const struct vctl *c) {
+    struct view v;
+    const struct job *j;
+    const struct node *n;
+    state_peek(c->room.state, &v);
+    for (uint64_t k = 0; (j = view_next_job(&v, &k)); k++)
+        if (!job_is_over(j) && !may_wait(c, j))
+            fail_msg("job %u is %s, reason %s, after a long quiet time", j->id, job_shown_state(j),
+                     job_reason_word(j->reason));
+    for (uint64_t k = 0; (n = view_next_node(&v, &k)); k++)
+        if (!node_takes_work(n) || n->alloc_cpus || n->n_jobs || n->n_completing)
+            fail_msg("node %s: base %u, not responding %u, %u CPUs of %u jobs", n->name, n->base, n->not_responding,
+                     n->alloc_cpus, n->n_jobs);
+    for (size_t i = 0; i < rw->jobs.n; i++)
+        if (!vctl_job(c, rw->jobs.p[i]) && !has_ended(rw, rw->jobs.p[i]))
+            fail_msg("job %u was acknowledged and is nowhere", rw->jobs.p[i]);
+}
+
+static void check_submits(const struct random_world *rw) {
+    uint32_t n_answered = 0;
+    for (size_t i = 0; i < rw->asks.n; i++) {
+        const struct ask *a = rw->asks.p[i];
+        assert_true(a->is_over);
+        n_answered += a->job_id != 0;
+        for (size_t k = 0; a->job_id && k < i; k++)
+            assert_int_not_equal(rw->asks.p[k]->job_id, a->job_id);
+    }
+    assert_int_equal(n_answered, rw->jobs.n);
+}
+
+static void check_end(struct random_world *rw) {
+    struct vctl *c = leader(rw);
+    vlog_replay(rw->log, collect_ends, rw);
+    check_submits(rw);
+    check_jobs(rw, c);
+    /* as many jobs as answered submits: no submit made two */
+    struct view v;
+    state_peek(c->room.state, &v);
+    uint32_t n_waiting = 0;
+    const struct job *j;
+    for (uint64_t k = 0; (j = view_next_job(&v, &k)); k++)
+        n_waiting += !job_is_over(j);
+    assert_int_equal(rw->rows.n + n_waiting, rw->jobs.n);
+    for (uint32_t i = 0; i < AGENTS; i++) {
+        assert_int_equal(vagent_live(rw->agent[i]), 0);
+        assert_int_equal(vagent_known(rw->agent[i]), 0);
+    }
+    assert_int_equal(react_stats(c->room.react).in_flight, 0);
+    for (uint32_t m = 0; m < MEMBERS; m++) {
+        for (size_t k = 0; k < rw->rows.n; k++)
+            rw->rows.p[k].n_rows = 0;
+        assert_int_equal(vctl_rows(rw->c[m], match_row, rw), rw->rows.n);
+        for (size_t k = 0; k < rw->rows.n; k++)
+            assert_int_equal(rw->rows.p[k].n_rows, 1);
+        assert_int_equal(state_digest(rw->c[m]->room.state), state_digest(c->room.state));
+        vlog_check_replay(rw->log, rw->c[m]);
+    }
+    assert_int_equal(rw->n_two_at_once, 0);
+}
+
+/* ---- a life ---- */
+
+static void fill(struct rconf *conf, struct arena *a) {
+    conf->heartbeat_timeout_secs = 20;
+    conf->launch_timeout_secs = 10;
+    conf->min_job_age_secs = 30;
+    conf->kill_wait_secs = 3;
+    conf->max_launch_failures = 1000;
+    conf->max_launch_backoff_secs = 5;
+}
+
+static void begin(struct random_world *rw, uint64_t seed) {
+    *rw = (struct random_world){.w = vworld_new(seed)};
+    log_set_level(LOG_LEVEL_ERROR);
+    rig_make_dir(rw->dir, sizeof(rw->dir));
+    rw->log = vlog_new(rw->w);
+    vlog_watch(rw->log, on_entry, rw);
+    rw->client = vhost_new(rw->w, &(struct vhost_conf){.address = "client"});
+    for (uint32_t i = 0; i < MEMBERS; i++) {
+        rw->conf[i] = (struct vctl_conf){.dir = rw->dir, .member_id = i + 1, .fill = fill, .work_max_ms = 8};
+        start_member(rw, i);
+    }
+    vctl_elect(rw->c[0]);
+    for (uint32_t i = 0; i < AGENTS; i++) {
+        char name[8];
+        snprintf(name, sizeof(name), "n%u", i + 1);
+        rw->agent[i] = vagent_new(rw->w, name, 2 + i % 3, 1000);
+        vagent_watch(rw->agent[i], on_ran, rw);
+        vagent_start(rw->agent[i]);
+    }
+    vworld_run(rw->w, 1000);
+}
+
+static bool is_quiet(void *arg) {
+    return ((struct random_world *)arg)->n_open == 0;
+}
+
+static void heal(struct random_world *rw) {
+    vnet_faults(rw->w, &(struct vfaults){.delay_min_ms = 1, .delay_max_ms = 3});
+    vlog_refuse(rw->log, 0, 0, 0);
+    for (uint32_t i = 0; i < AGENTS; i++) {
+        vagent_cut(rw->agent[i], false);
+        if (!vagent_is_up(rw->agent[i]))
+            vagent_start(rw->agent[i]);
+    }
+    for (uint32_t i = 0; i < MEMBERS; i++)
+        if (!rw->c[i])
+            start_member(rw, i);
+    elect_somebody(rw);
+    assert_true(vworld_run_until(rw->w, is_quiet, rw, 60000));
+    vworld_run(rw->w, 1200000);
+}
+
+static void end(struct random_world *rw) {
+    for (uint32_t i = 0; i < MEMBERS; i++) {
+        vctl_stop(rw->c[i]);
+        buf_fini(&rw->snap[i]);
+    }
+    for (uint32_t i = 0; i < AGENTS; i++)
+        vagent_free(rw->agent[i]);
+    vhost_free(rw->client);
+    vlog_free(rw->log);
+    vworld_free(rw->w);
+    for (size_t i = 0; i < rw->asks.n; i++) {
+        buf_fini(&rw->asks.p[i]->body);
+        free(rw->asks.p[i]);
+    }
+    for (size_t i = 0; i < rw->rows.n; i++)
+        rec_free(rw->rows.p[i].job);
+    vec_fini(&rw->asks);
+    vec_fini(&rw->jobs);
+    vec_fini(&rw->rows);
+    rig_remove_dir(rw->dir);
+}
+
+static void live(uint64_t seed, uint32_t steps) {
+    struct random_world rw;
+    begin(&rw, seed);
+    for (uint32_t i = 0; i < steps; i++) {
+        act(&rw);
+        vworld_run(rw.w, vworld_below(rw.w, 700));
+    }
+    heal(&rw);
+    check_end(&rw);
+    print_message("seed %llu: %u steps, %llu entries, %zu jobs, %zu ended\n", (unsigned long long)seed, steps,
+                  (unsigned long long)vlog_index(rw.log), rw.jobs.n, rw.rows.n);
+    end(&rw);
+}
+
+static uint64_t first_seed = 1;
+static uint32_t n_seeds = 8, n_steps = 1200;
+
+static void a_long_life(void **state) {
+    for (uint64_t seed = first_seed; seed < first_seed + n_seeds; seed++)
+        live(seed, n_steps);
+}
+
+int main(int argc, char **argv) {
+    if (argc > 1) {
+        first_seed = strtoull(argv[1], NULL, 10);
+        n_seeds = 1;
+    }
+    if (argc > 2)
+        n_steps = (uint32_t)strtoul(argv[2], NULL, 10);
+    const struct CMUnitTest tests[] = {cmocka_unit_test(a_long_life)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
