@@ -131,9 +131,13 @@ static int exit_from_history(struct sbatch *s, uint32_t job_id) {
     return refuse(s->c, err_sentence(E_JOB_ID));
 }
 
-/* A controller that is away for a while is waited for: the job goes on meanwhile. */
+/*
+ * A controller that is away for a while is waited for: the job goes on meanwhile. So does this command on ^C, as Slurm's:
+ * what it returns shall be the job's exit code and no other.
+ */
 static int wait_for_end(struct sbatch *s, uint32_t job_id) {
     struct wait_request request = {.job_id = job_id};
+    signal(SIGINT, SIG_IGN);
     for (;;) {
         struct wait_reply reply = {0};
         struct err e = {0};

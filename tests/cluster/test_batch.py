@@ -266,6 +266,18 @@ def test_wait_returns_the_exit_code(shared, body, code):
     assert shared.run(["sbatch", "-W", "--wrap", body], check=False).returncode == code
 
 
+def test_wait_goes_on_at_an_interrupt(shared):
+    p = subprocess.Popen(["sbatch", "--parsable", "-W", "--wrap", "while [ ! -e go ]; do sleep 0.05; done; exit 6"],
+                         env=shared.env, cwd=shared.work, stdout=subprocess.PIPE, text=True)
+    job = int(p.stdout.readline())
+    ignored = lambda: int(re.search(r"SigIgn:\s*(\w+)", pathlib.Path(f"/proc/{p.pid}/status").read_text())[1], 16)
+    wait_for(lambda: ignored() & 1 << signal.SIGINT - 1, 10)
+    p.send_signal(signal.SIGINT)
+    shared.wait_state(job, "RUNNING")
+    (pathlib.Path(shared.work) / "go").touch()
+    assert p.wait(20) == 6
+
+
 def test_wait_prints_the_id_at_once_and_a_cancel_is_not_0(shared):
     p = subprocess.Popen(["sbatch", "--parsable", "-W", "--wrap", "sleep 100"], env=shared.env, cwd=shared.work,
                          stdout=subprocess.PIPE, text=True)
