@@ -256,8 +256,8 @@ static void add_rows(const struct sacct *s, const struct table *t, const struct 
         struct sacct_row row = {.ji = ji};
         if (wants(s, ji->job->id, false))
             sacct_line(t, style, &row, &env, out);
-        row.is_batch = true;
-        if (!s->allocations && ji->job->start_ms && wants(s, ji->job->id, true))
+        row.is_batch = true; /* a job that was cancelled while it waited has a start time as well, but had no nodes */
+        if (!s->allocations && ji->job->start_ms && ji->job->n_nodes && wants(s, ji->job->id, true))
             sacct_line(t, style, &row, &env, out);
     }
 }

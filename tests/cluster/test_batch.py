@@ -470,6 +470,13 @@ def test_cancel_a_waiting_job(shared):
     assert not (shared.work / f"slurm-{job}.out").exists()
 
 
+def test_a_job_that_never_ran_has_no_step(shared):
+    job = shared.submit("-H", "--wrap", "true")
+    shared.run(["scancel", str(job)])
+    shared.wait_state(job, "CANCELLED")
+    assert shared.run(f"sacct -n -P -j {job} -o jobid,alloccpus").stdout == f"{job}|0\n"
+
+
 def test_cancel_says_what_slurm_says(shared):
     for args, code, err in [(["99999999"], 0, ""), ([], 1, "scancel: error: No job identification provided\n"),
                             (["abc"], 1, "scancel: error: Invalid job id abc\n"),
