@@ -40,8 +40,11 @@ uint64_t job_alloc_mem_mb(const struct job *j) {
     return mb;
 }
 
-uint32_t job_limit_min(const struct job *j) {
-    return j->time_limit_min ? j->time_limit_min : j->spec->time_limit_min;
+uint32_t job_limit_min(const struct job_info *ji) {
+    const struct job *j = ji->job;
+    if (j->time_limit_min)
+        return j->time_limit_min;
+    return ji->limit_min ? ji->limit_min : j->spec->time_limit_min;
 }
 
 int64_t job_start_unix(const struct job_info *ji) {
@@ -55,7 +58,7 @@ int64_t job_start_unix(const struct job_info *ji) {
 
 int64_t job_end_unix(const struct job_info *ji) {
     const struct job *j = ji->job;
-    uint32_t limit = job_limit_min(j);
+    uint32_t limit = job_limit_min(ji);
     int64_t start = job_start_unix(ji);
     if (j->end_ms)
         return j->end_ms / 1000;

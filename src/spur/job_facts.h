@@ -30,7 +30,7 @@ uint64_t job_alloc_mem_mb(const struct job *j); /* 0: memory isn't counted */
 int64_t job_start_unix(const struct job_info *ji); /* expected, while it waits; 0: not known */
 int64_t job_end_unix(const struct job_info *ji);   /* expected, while it runs; 0: not known */
 int64_t job_run_secs(const struct job *j, int64_t now_unix);
-uint32_t job_limit_min(const struct job *j); /* 0: none set */
+uint32_t job_limit_min(const struct job_info *ji); /* 0: none set, and its partition is gone */
 
 /* "None", "Resources", "RaisedSignal:9(Killed)", "ReqNodeNotAvail, …" */
 void job_reason(const struct job_info *ji, struct str *out);

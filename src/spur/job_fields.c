@@ -100,7 +100,7 @@ FIELD(user) {
         uid(row, env, out);
 }
 FIELD(time_left) {
-    uint32_t limit = job_limit_min(JOB(row));
+    uint32_t limit = job_limit_min(INFO(row));
     if (limit == TIME_LIMIT_NONE)
         str_add(out, "UNLIMITED");
     else if (!limit)
@@ -109,7 +109,7 @@ FIELD(time_left) {
         duration_print(MAX((int64_t)limit * 60 - job_run_secs(JOB(row), ENV(env)->now_unix), (int64_t)0), out);
 }
 FIELD(time_limit) {
-    uint32_t limit = job_limit_min(JOB(row));
+    uint32_t limit = job_limit_min(INFO(row));
     if (limit)
         time_limit_print(limit, out);
     else
@@ -241,7 +241,7 @@ static int by_uid(const void *a, const void *b) {
     return CMP(SPEC(a)->uid, SPEC(b)->uid);
 }
 static int by_limit(const void *a, const void *b) {
-    return CMP(job_limit_min(JOB(a)), job_limit_min(JOB(b)));
+    return CMP(job_limit_min(INFO(a)), job_limit_min(INFO(b)));
 }
 /* What isn't known comes last. */
 static int by_time(int64_t a, int64_t b) {

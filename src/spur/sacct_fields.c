@@ -114,7 +114,7 @@ FIELD(planned) {
         duration_print_long(MAX(to - from, (int64_t)0), out);
 }
 FIELD(time_limit) {
-    uint32_t minutes = job_limit_min(JOB(row));
+    uint32_t minutes = job_limit_min(INFO(row));
     if (IS_BATCH(row))
         return;
     if (minutes == TIME_LIMIT_NONE)
@@ -125,7 +125,7 @@ FIELD(time_limit) {
         str_add(out, "Partition_Limit");
 }
 FIELD(time_limit_raw) {
-    uint32_t minutes = job_limit_min(JOB(row));
+    uint32_t minutes = job_limit_min(INFO(row));
     if (IS_BATCH(row))
         return;
     if (minutes == TIME_LIMIT_NONE)

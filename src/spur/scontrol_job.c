@@ -48,7 +48,7 @@ static void head(const struct job_info *ji, const char *nl, struct str *out) {
 
 static void times(const struct job_info *ji, int64_t now_unix, const char *nl, struct str *out) {
     const struct job *j = ji->job;
-    uint32_t limit = job_limit_min(j);
+    uint32_t limit = job_limit_min(ji);
     int64_t start = job_start_unix(ji), end = job_end_unix(ji);
     if (!start && job_is_over(j)) /* cancelled while it waited: as Slurm */
         start = end;

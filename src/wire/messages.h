@@ -72,7 +72,8 @@ REC_DECLARE(jobs_request, JOBS_REQUEST_FIELDS)
     F(BOOL, is_yours, 5, _) /* the asker may see all of it; scripts' and environments' hashes only then */                \
     F(U32, least_nodes, 6, _) /* that it needs while it waits: what -N said, or more where its tasks fill more */      \
     F(STR, reason_text, 7, _) /* in more words than the reason's; NULL: those */                                       \
-    F(STRS, promised_nodes, 8, _) /* where it is to start at expected_start_unix */
+    F(STRS, promised_nodes, 8, _) /* where it is to start at expected_start_unix */                                    \
+    F(U32, limit_min, 9, _)       /* of a job that never started: as asked, else its first partition's; TIME_LIMIT_NONE */
 REC_DECLARE(job_info, JOB_INFO_FIELDS)
 #define JOBS_REPLY_FIELDS(F)                                                                                           \
     F(LIST, jobs, 1, job_info) /* ascending by id */                                                                   \

@@ -656,6 +656,27 @@ def test_squeue_lines(new_cluster):
     assert c.run("spur squeue -h -o %i").stdout.split() == [str(held), str(job)]
 
 
+def test_a_waiting_job_shows_its_partitions_limit(new_cluster):
+    c = new_cluster(nodes=0, start=False)
+    c.conf_path.write_text(c.conf_path.read_text() + PARTS)
+    c.start()
+    short, long = c.submit("-H", "-p", "short,long", "--wrap", "true"), c.submit("-H", "-p", "long", "--wrap", "true")
+    assert c.run("squeue -h -S i -o '%l %L'").stdout == "10:00 10:00\nUNLIMITED UNLIMITED\n"
+    assert "TimeLimit=00:10:00 " in c.run(f"scontrol show job {short}").stdout
+    c.run(f"scancel {short} {long}")
+    assert c.run("sacct -n -P -X -o timelimit").stdout == "00:10:00\nUNLIMITED\n"
+
+
+PARTS = """
+[[partitions]]
+name = "short"
+default_time = 10
+
+[[partitions]]
+name = "long"
+"""
+
+
 def test_squeue_of_what_is_not_there(shared):
     got = shared.run("squeue -j 99999999", check=False)
     assert (got.returncode, got.stderr) == (1, "slurm_load_jobs error: Invalid job id specified\n")

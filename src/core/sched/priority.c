@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "core/sched/gate.h"
 #include "core/sched/sched.h"
 
 #define DEFAULT_MAX_AGE 604800u /* Slurm's PriorityMaxAge: 7 days */
@@ -57,6 +58,17 @@ static uint32_t tier_of(const struct view *v, const char *names) {
         p += n + (p[n] == ',');
     }
     return tier;
+}
+
+uint32_t sched_time_limit(const struct view *v, const struct job *j) {
+    const char *names = j->spec->partition ? j->spec->partition : "";
+    size_t n = strcspn(names, ",");
+    const struct part *p;
+    for (uint64_t k = 0; (p = view_next_part(v, &k)); k++) {
+        if (strncmp(p->name, names, n) == 0 && p->name[n] == '\0')
+            return gate_time_limit(j, p, v->cluster->conf);
+    }
+    return j->spec->time_limit_min;
 }
 
 uint64_t sched_priority(const struct view *v, const struct job *j, int64_t now_unix) {

@@ -70,6 +70,9 @@ void sched_plan(struct sched *s, const struct view *v, int64_t now_unix, struct 
 /* Multifactor priority as Slurm's, of a pending job: age, size, partition, nice; never below 1, 0 when held. */
 uint64_t sched_priority(const struct view *v, const struct job *j, int64_t now_unix);
 
+/* The time limit that a job would start with in the first of its partitions; 0: there is no such partition. */
+uint32_t sched_time_limit(const struct view *v, const struct job *j);
+
 /* Could this job ever run if all its partition's nodes were up and empty? 0, or the code and sentence that Slurm gives
  * at submit (E_NODES_UNAVAIL …) for admit: where the text differs from err_sentence(code), sbatch prints the text on a
  * line of its own first, e.g. for --mem=999G "Memory specification can not be satisfied". A held job has only its names

@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "base/vec.h"
+#include "core/sched/sched.h"
 #include "spurctld/acct/acct.h"
 #include "spurctld/query/query.h"
 
@@ -68,6 +69,7 @@ static bool add(struct asking *q, const struct job *j) {
     }
     struct job_info info = {.reason = j->reason};
     info.job = query_visible(&q->who, j, &q->arena, &info.is_yours);
+    info.limit_min = j->time_limit_min ? 0 : sched_time_limit(&q->view, j);
     vec_push(&q->list, info);
     return true;
 }

@@ -89,6 +89,7 @@ static struct job_info info_of(struct asking *q, const struct job *j) {
     struct job_info info = {.reason = j->reason};
     info.least_nodes = j->state == JOB_PENDING ? least_nodes(q, j) : 0;
     info.job = query_visible(&q->who, j, &q->arena, &info.is_yours);
+    info.limit_min = j->time_limit_min ? 0 : sched_time_limit(&q->view, j);
     if (note) {
         if (!j->hold && note->reason)
             info.reason = note->reason;

@@ -92,8 +92,16 @@ static void squeue_waiting(void **state) {
     line(job_fields(), "%.18i %.9P %.8j %.8u %.2t %.19S %.6D %20Y %R", false, &ji, &env,
          "             13507     debug     demo     root PD 2026-12-01T16:48:44      1 (null)               (BeginTime)\n");
     ji.reason = REASON_NODES_UNAVAIL;
-    line(job_fields(), "%r", false, &ji, &env,
-         "Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority partitions\n");
+    line(job_fields(), "%r", false, &ji, &env, "ReqNodeNotAvail\n");
+    ji.reason_text = "ReqNodeNotAvail, UnavailableNodes:n[2,5]";
+    line(job_fields(), "%r|%R", false, &ji, &env,
+         "ReqNodeNotAvail, UnavailableNodes:n[2,5]|(ReqNodeNotAvail, UnavailableNodes:n[2,5])\n");
+    begin.time_limit_min = j.time_limit_min = 0; /* its partition's, which the controller knows */
+    line(job_fields(), "%l|%L", false, &ji, &env, "NOT_SET|NOT_SET\n");
+    ji.limit_min = 30;
+    line(job_fields(), "%.9l|%L|%e", false, &ji, &env, "    30:00|30:00|2026-12-01T17:18:44\n");
+    ji.limit_min = TIME_LIMIT_NONE;
+    line(job_fields(), "%l|%L|%e", false, &ji, &env, "UNLIMITED|UNLIMITED|N/A\n");
 }
 
 static void squeue_ended(void **state) {
