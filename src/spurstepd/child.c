@@ -258,6 +258,18 @@ static void explain_exec(const char *path, int why, char *out, size_t n) {
         snprintf(out, n, "execve(): %s: %s", path, strerror(why));
 }
 
+/* The script was just written, by a daemon that starts others beside this one: between its fork and its exec each of
+ * those holds the descriptor that it was written through, and the kernel says ETXTBSY. That passes in a moment. */
+static void exec_when_free(char **argv, char **envp) {
+    const struct timespec pause = {.tv_nsec = 5000000};
+    for (int tries = 0; tries < 2000; tries++) {
+        execve(argv[0], argv, envp);
+        if (errno != ETXTBSY)
+            return;
+        (void)nanosleep(&pause, NULL);
+    }
+}
+
 static void exec_script(const struct step_plan *plan, int script_fd, int channel) __attribute__((noreturn));
 
 static void exec_script(const struct step_plan *plan, int script_fd, int channel) {
@@ -268,7 +280,7 @@ static void exec_script(const struct step_plan *plan, int script_fd, int channel
         give_up(channel, CHILD_BROKEN, 1, "the user can't reach the script, and there is no room for a copy in /tmp: %m");
     int kept = dup3(channel, 3, O_CLOEXEC) == 3 || channel == 3 ? 3 : channel;
     (void)syscall(SYS_close_range, kept + 1, ~0u, 0);
-    execve(argv[0], argv, envp);
+    exec_when_free(argv, envp);
     int why = errno;
     char text[400];
     explain_exec(argv[0], why, text, sizeof(text));

@@ -5,6 +5,7 @@ import pathlib
 import re
 import signal
 import subprocess
+import threading
 import time
 
 import pytest
@@ -774,3 +775,30 @@ def test_a_node_that_hangs_undoes_the_start(new_cluster):
         c.nodes["n2"].process.send_signal(signal.SIGCONT)
     c.wait_state(job, "COMPLETED", timeout=60)
     assert c.output(job) == "ran on n[1-2]\n"
+
+
+@pytest.mark.root
+def test_a_script_that_is_still_open_for_writing_is_waited_for(new_cluster):
+    """A daemon that starts many jobs at once has the descriptor of one script in the next one's child, for a moment."""
+    c = new_cluster()
+    caught = []
+
+    def hold(path):
+        end = time.monotonic() + 20
+        while time.monotonic() < end:
+            try:
+                fd = os.open(path, os.O_WRONLY)
+            except OSError:
+                continue
+            caught.append(path)
+            time.sleep(0.3)
+            os.close(fd)
+            return
+
+    for job in range(1, 6):
+        holder = threading.Thread(target=hold, args=(c.root / "n1" / "runs" / f"{job}.1" / "slurm_script",))
+        holder.start()
+        assert c.batch("true") == job
+        c.wait_state(job, "COMPLETED")
+        holder.join()
+    assert caught
