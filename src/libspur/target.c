@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * spur.conf is read for three keys only, and without the checks that the controller makes: a command must work with
+ * spur.conf is read for four keys only, and without the checks that the controller makes: a command must work with
  * the file of a newer or older controller. It isn't read at all where the environment names the controllers.
  */
 #include "libspur/target.h"
@@ -18,6 +18,7 @@
 #include "io/toml/toml.h"
 
 #define CONF_MAX (1u << 20)
+#define STATE_DIR "/var/spool/spur" /* spurctld's own default */
 
 static const struct tree *find(const struct tree *table, const char *key) {
     for (size_t i = 0; table && table->kind == TREE_TABLE && i < table->n_children; i++)
@@ -56,18 +57,24 @@ static uint32_t port_of(const char *listen) {
     return colon && str_to_u64(colon + 1, 65535, &port) == 0 && port ? (uint32_t)port : TARGET_DEFAULT_PORT;
 }
 
+/* The local socket as spurctld places it. */
+static char *socket_of(const struct tree *controller) {
+    const char *socket = text_of(find(controller, "socket"));
+    if (socket)
+        return xasprintf("%s", str_starts(socket, "unix:") ? socket + 5 : socket);
+    const char *dir = text_of(find(controller, "state_dir"));
+    return xasprintf("%s/spurctld.sock", dir ? dir : STATE_DIR);
+}
+
 int target_from_tree(const struct tree *root, bool (*exists)(const char *path), char **out, struct err *e) {
     const struct tree *controller = find(root, "controller");
     const struct tree *hosts = find(controller, "hosts");
-    const char *socket = text_of(find(controller, "socket"));
+    autofree char *socket = socket_of(controller);
     uint32_t port = port_of(text_of(find(controller, "listen_addr")));
     auto_str list = {0};
-    if (socket) {
-        const char *path = str_starts(socket, "unix:") ? socket + 5 : socket;
-        if (exists(path)) {
-            str_add(&list, "unix:");
-            str_add(&list, path);
-        }
+    if (exists(socket)) {
+        str_add(&list, "unix:");
+        str_add(&list, socket);
     }
     if (text_of(hosts))
         add(&list, hosts->string);
@@ -76,8 +83,8 @@ int target_from_tree(const struct tree *root, bool (*exists)(const char *path), 
             return err_set(e, E_CONFIG, "line %u: controller.hosts takes host names", hosts->child[i]->line);
         add(&list, hosts->child[i]->string);
     }
-    if (!list.n)
-        str_add(&list, "localhost");
+    if (!text_of(hosts) && !(hosts && hosts->kind == TREE_ARRAY && hosts->n_children))
+        add(&list, "localhost");
     return normalise(list.p, port, out, e);
 }
 
@@ -115,8 +122,7 @@ static int from_file(char **out, struct err *e) {
         return read_conf(fd, path, out, e);
     if (given && *given)
         return err_sys(e, "%s", path);
-    *out = xasprintf("localhost:%d", TARGET_DEFAULT_PORT);
-    return 0;
+    return target_from_tree(NULL, is_there, out, e);
 }
 
 int target_find(const char *asked, char **out, struct err *e) {

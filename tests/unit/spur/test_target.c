@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/str.h"
 #include "libspur/target.h"
 
 static void clean(void) {
@@ -79,9 +80,38 @@ static void from_a_file(void **state) {
     conf("[controller]\nhosts = \"ctl1\"\n", "ctl1:6817");
     conf("[controller]\nsocket = \"/nonexistent/sock\"\nhosts = [\"h\"]\n", "h:6817");
     conf("[controller]\nsocket = \"/dev/null\"\nhosts = [\"h\"]\n", "unix:/dev/null,h:6817");
+    conf("[controller]\nsocket = \"unix:/dev/null\"\nstate_dir = \"/nonexistent\"\n", "unix:/dev/null,localhost:6817");
     conf("some_new_key = 1\n[other]\nx = 2\n", "localhost:6817");
     conf("[controller]\nhosts = [1]\n", NULL);
     conf("[controller\n", NULL);
+}
+
+/* A controller that was told no place for its socket has it in its state directory: no set-up for those beside it. */
+static void beside_the_controller(void **state) {
+    char dir[] = "/tmp/spur-target-XXXXXX";
+    assert_non_null(mkdtemp(dir));
+    autofree char *text = xasprintf("[controller]\nstate_dir = \"%s\"\nhosts = [\"h\"]\n", dir);
+    autofree char *socket = xasprintf("%s/spurctld.sock", dir);
+    autofree char *want = xasprintf("unix:%s,h:6817", socket);
+    clean();
+    conf(text, "h:6817");
+    FILE *f = fopen(socket, "w");
+    assert_non_null(f);
+    fclose(f);
+    conf(text, want);
+    unlink(socket);
+    rmdir(dir);
+}
+
+static bool is_default_socket(const char *path) {
+    return str_eq(path, "/var/spool/spur/spurctld.sock");
+}
+
+static void without_a_file(void **state) {
+    autofree char *got = NULL;
+    struct err e = {0};
+    assert_int_equal(target_from_tree(NULL, is_default_socket, &got, &e), 0);
+    assert_string_equal(got, "unix:/var/spool/spur/spurctld.sock,localhost:6817");
 }
 
 static void a_named_file_has_to_be_there(void **state) {
@@ -106,6 +136,8 @@ int main(void) {
         cmocka_unit_test(order),
         cmocka_unit_test(bad_addresses_are_named),
         cmocka_unit_test(from_a_file),
+        cmocka_unit_test(beside_the_controller),
+        cmocka_unit_test(without_a_file),
         cmocka_unit_test(a_named_file_has_to_be_there),
         cmocka_unit_test(who_has_to_be_said),
     };
