@@ -29,6 +29,7 @@
 #define KEEP_ENTRIES 512 /* of the log behind a snapshot; followers, which would want more, are not there yet */
 #define DRAIN_MS 300
 #define PREPARE_AGAIN_MS 1000u
+#define SEVERAL_MEMBERS "[controller] peers with several members is not supported yet"
 
 /* ---- the configuration ---- */
 
@@ -53,6 +54,8 @@ int ctl_check_config(const struct ctl_options *o) {
     rc = config_file_jwt(&conf, &jwt, &e);
     if (rc)
         fprintf(stderr, "spurctld: error: [auth] jwt_key: %s\n", e.text);
+    else if (conf.n_peers > 1)
+        fprintf(stderr, "spurctld: warning: " SEVERAL_MEMBERS "\n");
     secret_fini(&jwt);
     return rc;
 }
@@ -330,7 +333,7 @@ static void warn_about_trust(const struct ctl *c) {
 
 static int start(struct ctl *c, struct err *e) {
     if (c->conf.n_peers > 1)
-        return err_set(e, E_UNSUPPORTED, "[controller] peers with several members is not supported yet");
+        return err_set(e, E_UNSUPPORTED, SEVERAL_MEMBERS);
     c->room.member_id = 1;
     int rc = config_file_jwt(&c->conf, &c->room.jwt, e);
     if (!rc)
