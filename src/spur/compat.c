@@ -83,6 +83,9 @@ void compat_page(struct str *out) {
             "  (`SLURM_…`, `SPUR_…`, its GPUs). Settings of the user's (`SLURM_CONF`, `SBATCH_…`, `SQUEUE_…`, …) go along.\n"
             "- A mistake in a `#SBATCH` line is told with its line, behind Slurm's own message.\n"
             "- `sbatch --dependency` takes `afterok` and `afterany`; the others are refused by name.\n"
+            "- `scancel -s` without `-b` reaches all of a job's processes, its batch script included: there are no steps yet,\n"
+            "  which alone would get it from Slurm.\n"
+            "- `scontrol hold` of a job that runs is refused; Slurm marks it, which counts when it is requeued.\n"
             "- Accounts and QOS are kept and shown; nothing enforces them yet.\n"
             "- Programs that are linked against Slurm's library (PySlurm, libslurm-perl, slurm-drmaa, pam_slurm_adopt, plugins)\n"
             "  can't work: there is no such library here.\n");
