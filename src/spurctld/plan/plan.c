@@ -37,7 +37,7 @@ struct plan {
     bool wanted;          /* something happened since the pass began */
     bool is_active;
     unsigned proposals;   /* of starts, not yet answered: a new pass would plan them again */
-    int64_t ended_ms;     /* host's now_ms at the end of the last pass */
+    int64_t begun_ms, ended_ms; /* host's now_ms, of the last pass */
     struct plan_notes *notes; /* of the newest pass; NULL: none yet */
     struct plan_stats stats;
 };
@@ -58,8 +58,8 @@ void plan_free(struct plan *p) {
     free(p);
 }
 
-/* On the worker: everything it needs is in the pass. The planner's own time is measured by the machine's clock, which
- * decides nothing. */
+/* On the worker: everything it needs is in the pass. What the machine's clock measures here is shown and decides nothing,
+ * so that a simulated cluster does the same again. */
 static void run_pass(void *arg) {
     struct pass *pass = arg;
     struct timespec a, b;
@@ -166,6 +166,7 @@ static void begin_pass(struct plan *p) {
     state_view(p->room->state, &pass->view);
     p->pass = pass;
     p->wanted = false;
+    p->begun_ms = h->now_ms(h->impl);
     set_timer(p, interval_ms(p));
     h->work(h->impl, run_pass, on_pass, pass);
 }
@@ -174,7 +175,7 @@ static void maybe_pass(struct plan *p) {
     if (!p->is_active || p->pass || p->proposals || !p->wanted)
         return;
     /* A long queue must not eat the machine: a quarter of one core, no more; and what comes in a burst is one pass. */
-    int64_t rest_ms = MAX((int64_t)(p->stats.last_us / 1000) * 3, (int64_t)REST_LEAST_MS);
+    int64_t rest_ms = MAX((p->ended_ms - p->begun_ms) * 3, (int64_t)REST_LEAST_MS);
     int64_t since_ms = p->room->host->now_ms(p->room->host->impl) - p->ended_ms;
     if (p->ended_ms && since_ms < rest_ms)
         set_timer(p, (uint64_t)(rest_ms - since_ms));

@@ -26,8 +26,11 @@ struct life {
     uint64_t away_ms;
 };
 
-static void on_ran(void *arg, const struct vagent *a, uint32_t job_id, uint32_t start_no, bool is_batch) {
+static void on_ran(void *arg, const struct vagent *a, enum vran what, uint32_t job_id, uint32_t start_no,
+                   bool is_batch, uint32_t wait_status) {
     struct life *l = arg;
+    if (what != VRAN_BEGAN)
+        return;
     l->n_batch += is_batch;
     l->n_runs++;
 }

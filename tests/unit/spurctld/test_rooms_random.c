@@ -25,6 +25,7 @@
 #include "rig.h"
 
 #define AGENTS 5u
+#define CALM 2u /* of them: only the network is bad to these */
 #define MEMBERS 2u
 #define CALL_MS 2000u
 
@@ -47,6 +48,11 @@ struct row {
     void *job; /* packed, as it ended */
 };
 
+/* A script that came to its own end. */
+struct finish {
+    uint32_t job_id, start_no, wait_status;
+};
+
 struct random_world {
     struct vworld *w;
     struct vlog *log;
@@ -61,7 +67,8 @@ struct random_world {
     VEC(struct ask *) asks;
     VEC(uint32_t) jobs; /* of answered submits */
     VEC(struct row) rows;
-    uint32_t n_open, n_two_at_once, n_false_fail, n_ended;
+    VEC(struct finish) finishes;
+    uint32_t n_open, n_two_at_once, n_lost;
 };
 
 /* ---- clients ---- */
@@ -205,7 +212,7 @@ static void act_snapshot(struct random_world *rw) {
 }
 
 static void act_agent(struct random_world *rw) {
-    uint32_t i = (uint32_t)vworld_below(rw->w, AGENTS);
+    uint32_t i = CALM + (uint32_t)vworld_below(rw->w, AGENTS - CALM);
     struct vagent *a = rw->agent[i];
     rw->trouble_ms[i] = vworld_now_ms(rw->w);
     switch (vworld_below(rw->w, 8)) {
@@ -233,7 +240,7 @@ static void act_network(struct random_world *rw) {
     struct vworld *w = rw->w;
     struct vfaults f = {.delay_min_ms = 1, .delay_max_ms = 5};
     if (vworld_chance(w, 600))
-        f = (struct vfaults){.lose_request = (unsigned)vworld_below(w, 200), .lose_reply = (unsigned)vworld_below(w, 200),
+        f = (struct vfaults){.lose_request = (unsigned)vworld_below(w, 100), .lose_reply = (unsigned)vworld_below(w, 100),
                              .twice = (unsigned)vworld_below(w, 200), .late = (unsigned)vworld_below(w, 200),
                              .delay_min_ms = 1, .delay_max_ms = 30, .late_ms = 3000};
     vnet_faults(w, &f);
@@ -263,9 +270,15 @@ static void act(struct random_world *rw) {
 /* ---- what is watched ---- */
 
 /* A script must not run twice at a time: at worst where a node was given up as dead and lives on. */
-static void on_ran(void *arg, const struct vagent *a, uint32_t job_id, uint32_t start_no, bool is_batch) {
+static void on_ran(void *arg, const struct vagent *a, enum vran what, uint32_t job_id, uint32_t start_no,
+                   bool is_batch, uint32_t wait_status) {
     struct random_world *rw = arg;
     uint32_t other;
+    if (what == VRAN_FINISHED) {
+        struct finish f = {job_id, start_no, wait_status};
+        vec_push(&rw->finishes, f);
+        return;
+    }
     for (uint32_t i = 0; is_batch && i < AGENTS; i++)
         if (rw->agent[i] != a && vagent_runs_batch(rw->agent[i], job_id, &other) &&
             vworld_now_ms(rw->w) - rw->trouble_ms[i] > 300000)
@@ -331,6 +344,37 @@ static bool may_wait(const struct vctl *c, const struct job *j) {
     return false;
 }
 
+static bool was_troubled(const struct random_world *rw, const struct job *j) {
+    for (uint32_t i = 0; i < j->n_nodes; i++)
+        for (uint32_t k = 0; k < AGENTS; k++)
+            if (str_eq(vagent_name(rw->agent[k]), j->nodes[i].name) && rw->trouble_ms[k])
+                return true;
+    return false;
+}
+
+/* What is told of an end is what has happened. */
+static void check_truth(struct random_world *rw) {
+    for (size_t i = 0; i < rw->rows.n; i++) {
+        const struct job *j = rw->rows.p[i].job;
+        uint32_t n = 0, status = 0;
+        for (size_t k = 0; k < rw->finishes.n; k++)
+            if (rw->finishes.p[k].job_id == j->id && rw->finishes.p[k].start_no == j->start_no) {
+                n++;
+                status = rw->finishes.p[k].wait_status;
+            }
+        assert_true(n <= 1);
+        if (j->state == JOB_COMPLETED || (j->state == JOB_FAILED && (j->wait_status & 0x7f) == 0)) {
+            assert_int_equal(n, 1);
+            assert_int_equal(status, j->wait_status);
+        }
+        if (j->state == JOB_FAILED && (j->wait_status & 0x7f) && !was_troubled(rw, j))
+            fail_msg("job %u was killed by nobody", j->id);
+        rw->n_lost += j->state == JOB_NODE_FAIL;
+        if (j->state == JOB_NODE_FAIL && !was_troubled(rw, j))
+            fail_msg("job %u: %s, and nothing ever happened to its nodes", j->id, j->state_text);
+    }
+}
+
 static void check_jobs(const struct random_world *rw, const struct vctl *c) {
     struct view v;
     const struct job *j;
@@ -365,6 +409,7 @@ static void check_end(struct random_world *rw) {
     struct vctl *c = leader(rw);
     vlog_replay(rw->log, collect_ends, rw);
     check_submits(rw);
+    check_truth(rw);
     check_jobs(rw, c);
     /* as many jobs as answered submits: no submit made two */
     struct view v;
@@ -394,7 +439,7 @@ static void check_end(struct random_world *rw) {
 /* ---- a life ---- */
 
 static void fill(struct rconf *conf, struct arena *a) {
-    conf->heartbeat_timeout_secs = 20;
+    conf->heartbeat_timeout_secs = 90;
     conf->launch_timeout_secs = 10;
     conf->min_job_age_secs = 30;
     conf->kill_wait_secs = 3;
@@ -463,6 +508,7 @@ static void end(struct random_world *rw) {
     vec_fini(&rw->asks);
     vec_fini(&rw->jobs);
     vec_fini(&rw->rows);
+    vec_fini(&rw->finishes);
     rig_remove_dir(rw->dir);
 }
 
@@ -475,8 +521,9 @@ static void live(uint64_t seed, uint32_t steps) {
     }
     heal(&rw);
     check_end(&rw);
-    print_message("seed %llu: %u steps, %llu entries, %zu jobs, %zu ended\n", (unsigned long long)seed, steps,
-                  (unsigned long long)vlog_index(rw.log), rw.jobs.n, rw.rows.n);
+    print_message("seed %llu: %u steps, %llu entries, %zu jobs, %zu ended, %u of them lost nodes\n",
+                  (unsigned long long)seed, steps, (unsigned long long)vlog_index(rw.log), rw.jobs.n, rw.rows.n,
+                  rw.n_lost);
     end(&rw);
 }
 

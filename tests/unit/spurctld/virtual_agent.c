@@ -80,8 +80,12 @@ static void end_run(struct run *r, uint32_t wait_status) {
 static void on_end(void *arg) {
     struct later *l = arg;
     struct run *r = run_of(l->agent, l->key);
-    if (r && r->timer_no == l->timer_no)
+    if (r && r->timer_no == l->timer_no) {
+        struct vagent *a = r->agent;
+        if (a->ran && r->is_live && (l->wait_status & 0x7f) == 0)
+            a->ran(a->ran_arg, a, VRAN_FINISHED, run_job(r->key), run_start_no(r->key), r->is_batch, l->wait_status);
         end_run(r, l->wait_status);
+    }
     free(l);
 }
 
@@ -155,7 +159,7 @@ static void steps_start(void *impl, uint64_t key, struct buf request, steps_star
     a->cpus_now += r->cpus;
     a->cpus_most = MAX(a->cpus_most, a->cpus_now);
     if (a->ran)
-        a->ran(a->ran_arg, a, q.job_id, q.start_no, r->is_batch);
+        a->ran(a->ran_arg, a, VRAN_BEGAN, q.job_id, q.start_no, r->is_batch, 0);
     read_script(r, &q);
     buf_fini(&request);
     struct later *l = xnew(struct later);

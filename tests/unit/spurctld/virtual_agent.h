@@ -28,8 +28,10 @@ uint32_t vagent_live(const struct vagent *a);  /* runs with processes */
 uint32_t vagent_known(const struct vagent *a); /* runs that its table has, ended ones too */
 /* The most CPUs that live runs ever held at once. */
 uint32_t vagent_most_cpus(const struct vagent *a);
-/* Each time a run comes to life. */
-typedef void (*vagent_ran_fn)(void *arg, const struct vagent *a, uint32_t job_id, uint32_t start_no, bool is_batch);
+/* Each time a run comes to life, and when its script comes to its own end. */
+enum vran { VRAN_BEGAN, VRAN_FINISHED };
+typedef void (*vagent_ran_fn)(void *arg, const struct vagent *a, enum vran what, uint32_t job_id, uint32_t start_no,
+                              bool is_batch, uint32_t wait_status);
 void vagent_watch(struct vagent *a, vagent_ran_fn fn, void *arg);
 /* Whether a live run of the job's script is here. */
 bool vagent_runs_batch(const struct vagent *a, uint32_t job_id, uint32_t *out_start_no);
