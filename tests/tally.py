@@ -4,6 +4,7 @@
 
     tally.py meson testlog.json     a cmocka program counts as the cases it reports
     tally.py junit report.xml
+    tally.py option BUILD NAME      the value of a build directory's option
 """
 import json
 import re
@@ -45,5 +46,13 @@ def of_junit(path):
     return passed, failed, skipped
 
 
+def option(build, name):
+    with open(f"{build}/meson-info/intro-buildoptions.json", encoding="utf-8") as f:
+        return [o["value"] for o in json.load(f) if o["name"] == name]
+
+
 if __name__ == "__main__":
+    if sys.argv[1] == "option":
+        print(*option(*sys.argv[2:]))
+        sys.exit()
     print(*{"meson": of_meson, "junit": of_junit}[sys.argv[1]](sys.argv[2]))

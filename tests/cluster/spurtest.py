@@ -9,6 +9,7 @@ Daemons listen on free loopback ports and tell them by a ready file. Every proce
 SPUR_TEST_ROOT in its environment or the root in its arguments, so that cleaning up ends those and no others.
 Tests wait for conditions (wait_for), never for durations.
 """
+import atexit
 import os
 import pathlib
 import pwd
@@ -24,7 +25,26 @@ import time
 
 REPO = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("SPUR_TEST_BUILD", REPO / "build"))
-BIN = BUILD / "bin"
+
+
+def programs():
+    """Where the commands are. Tests play other users: in a checkout of root's own those can't reach the build directory, so
+    the programs are copied to a place where they can."""
+    if os.geteuid() != 0 or all(p.stat().st_mode & 0o001 for p in [BUILD, *BUILD.parents] if p.exists()) or not (BUILD / "bin").exists():
+        return BUILD / "bin"
+    copy = pathlib.Path(tempfile.mkdtemp(prefix="spur-bin-"))
+    atexit.register(shutil.rmtree, copy, ignore_errors=True)
+    copy.chmod(0o755)
+    for path in (BUILD / "bin").iterdir():
+        target = os.readlink(path)
+        if "/" in target:
+            shutil.copy2(path, copy / path.name)
+        else:
+            os.symlink(target, copy / path.name)
+    return copy
+
+
+BIN = programs()
 
 # Sanitized daemons are slower; so is a machine that does other work.
 SANITIZED = re.search("asan|tsan", BUILD.name) is not None

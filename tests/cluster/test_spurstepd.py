@@ -728,9 +728,11 @@ def test_as_an_ordinary_user(root):
     program = root / "spurstepd"
     shutil.copy(w.step_program(), program)
     program.chmod(0o755)
+    for name in ("stepwire.py", "spurtest.py"):  # the checkout may be in a place of root's own
+        shutil.copy(pathlib.Path(__file__).with_name(name), root)
     script = f"""
 import os, sys
-sys.path.insert(0, {str(pathlib.Path(__file__).parent)!r})
+sys.path.insert(0, {str(root)!r})
 sys.dont_write_bytecode = True
 import stepwire as w
 run = w.Run({str(root)!r}, "setsid sleep 1000 & echo $!; id -u; sleep 0.2; exit 3", program={str(program)!r})
