@@ -9,6 +9,8 @@
 #include "spurctld/query/query.h"
 #include "spurctld/react/react.h"
 
+#define COMPLAIN_MS 10000
+
 void room_propose(struct room *r, enum command c, const void *record, uint32_t uid, const uint8_t *token,
                   host_proposed_fn fn, void *arg) {
     struct command_head h = {
@@ -25,6 +27,18 @@ static void ignore(void *arg, int code, const struct err *why, uint64_t index, c
 
 void room_propose_quietly(struct room *r, enum command c, const void *record) {
     room_propose(r, c, record, 0, NULL, ignore, (void *)(uintptr_t)c);
+}
+
+void room_complain(struct room *r, const char *fmt, ...) {
+    int64_t now_ms = r->host->now_ms(r->host->impl);
+    if (r->complained_ms && now_ms - r->complained_ms < COMPLAIN_MS)
+        return;
+    r->complained_ms = now_ms;
+    va_list ap;
+    va_start(ap, fmt);
+    autofree char *text = xvasprintf(fmt, ap);
+    va_end(ap);
+    log_error("%s", text);
 }
 
 const struct rconf *room_rconf(const struct room *r) {

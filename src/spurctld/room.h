@@ -38,6 +38,7 @@ struct room {
     struct react *react;
     struct acct *acct;
     struct query *query;
+    int64_t complained_ms; /* host's clock; 0: never */
 };
 
 /* Encodes and proposes. `token` NULL: not a client's. */
@@ -51,6 +52,10 @@ void room_lead(struct room *r);
 void room_follow(struct room *r); /* takes one that does not lead */
 /* What an entry has changed, to all who act on it. */
 void room_tell(struct room *r, uint64_t index, const struct applied *what);
+
+/* An error that an operator should see, from a place that may meet it thousands of times a second: one line in ten
+ * seconds is logged. */
+void room_complain(struct room *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 static inline int64_t room_now_unix(const struct room *r) {
     return r->host->unix_ms(r->host->impl) / 1000;

@@ -62,10 +62,13 @@ static int check_sizes(struct step *st) {
         return err_set(st->e, E_TOO_BIG, "Job description of %zu bytes exceeds the size limit of %u bytes",
                        st->sub->n_spec, SPEC_MAX_BYTES);
     const struct job_spec *s = &st->sub->spec;
-    const char *const texts[] = {s->name, s->account, s->qos, s->comment, s->partition};
+    const struct {
+        const char *what, *text;
+    } texts[] = {{"name", s->name}, {"account", s->account}, {"qos", s->qos}, {"comment", s->comment},
+                 {"partition", s->partition}};
     for (size_t i = 0; i < ARRAY_LEN(texts); i++)
-        if (texts[i] && strlen(texts[i]) > NAME_MAX_BYTES)
-            return err_set(st->e, E_TOO_BIG, "a name of the job is longer than %u bytes", NAME_MAX_BYTES);
+        if (texts[i].text && strlen(texts[i].text) > NAME_MAX_BYTES)
+            return err_set(st->e, E_TOO_BIG, "The job's %s is longer than %u bytes", texts[i].what, NAME_MAX_BYTES);
     if (s->n_req_nodes > NODES_ASKED_MAX || s->n_exc_nodes > NODES_ASKED_MAX)
         return err_set(st->e, E_NODE_NAME, "%s", err_sentence(E_NODE_NAME));
     return 0;
@@ -207,10 +210,12 @@ static void one_stored(struct submission *sub, int code, const struct err *why) 
     }
     if (--sub->waiting)
         return;
-    if (sub->failed)
+    if (sub->failed) {
+        room_complain(sub->room, "a job was refused because its script could not be stored: %s", sub->why.text);
         finish(sub, sub->failed, &sub->why, NULL);
-    else
+    } else {
         propose(sub);
+    }
 }
 
 static void on_script_stored(void *arg, int code, const struct err *why, const uint8_t hash[32]) {
