@@ -252,7 +252,7 @@ def test_an_administrators_hold_is_not_released_by_the_user(required):
     assert c.run(["scontrol", "release", job], uid=NOBODY, check=False).returncode != 0
     assert c.job(int(job))["Reason"] == "JobHeldAdmin"
     c.run(["scontrol", "release", job])
-    assert c.job(int(job))["Reason"] != "JobHeldAdmin"
+    wait_for(lambda: c.job(int(job))["Reason"] != "JobHeldAdmin", 5)
     c.run(["scancel", job])
 
 
