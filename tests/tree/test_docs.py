@@ -52,6 +52,12 @@ def test_files_that_documents_name_exist():
     assert not lost
 
 
+def test_documents_that_the_source_names_exist():
+    lost = {name for path in tracked("src/*", "include/*", "tools/*", "systemd/*", "scripts/*")
+            for name in re.findall(r"\bdocs/[a-z/_-]+\.md", path.read_text(errors="replace")) if not (REPO / name).exists()}
+    assert not lost
+
+
 def test_every_source_file_says_its_licence():
     without = [str(p.relative_to(REPO)) for p in tracked("*.c", "*.h", "*.cc", "*.def", "*.py", "meson.build", "*/meson.build")
                if "SPDX-License-Identifier: Apache-2.0" not in p.read_text(errors="replace")[:300]]
