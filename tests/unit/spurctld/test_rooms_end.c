@@ -213,6 +213,9 @@ static void a_down_node_is_cleaned_by_whoever_leads(void **state) {
     rig_fini(&g);
 }
 
+static void late(void *arg, int code, const struct err *why, const void *reply) {
+}
+
 /* HA-01 */
 static void silence_is_measured_from_when_one_could_hear(void **state) {
     struct rig g;
@@ -226,7 +229,8 @@ static void silence_is_measured_from_when_one_could_hear(void **state) {
     g.c = vctl_start(g.w, g.log, &g.conf);
     vctl_elect(g.c);
     rig_run(&g, 120000);
-    vctl_depose(g.c); /* and where the process stays: without leading it hears nothing */
+    vctl_depose(g.c); /* and where the process stays: without leading it hears nothing, but for what was under way */
+    admit_heartbeat(&g.c->room, &(struct heartbeat_request){.name = "a", .boot_id = "b"}, late, NULL);
     rig_run(&g, 300000);
     vctl_elect(g.c);
     rig_run(&g, 120000);
@@ -311,6 +315,42 @@ static void a_job_leaves_the_state_when_it_is_old_and_written(void **state) {
     rig_run(&g, 3000);
     assert_null(rig_job(&g, second));
     assert_null(rig_job(&g, third));
+    assert_int_equal(vctl_rows(g.c, NULL, NULL), 3);
+    rig_fini(&g);
+}
+
+/* The one who leads next begins with what ended first, whatever its number. */
+static void the_oldest_end_goes_first(void **state) {
+    struct rig g;
+    rig_init(&g, short_times);
+    struct vscript *n = rig_node(&g, "a", NULL, NULL);
+    uint32_t longer = running(&g, &(struct rig_job){0}), shorter = ended(&g, n);
+    rig_run(&g, 40000);
+    assert_int_equal(rig_report(&g, n, longer, 1, 0), 0);
+    rig_restart(&g, true);
+    rig_run(&g, 25000);
+    assert_null(rig_job(&g, shorter));
+    assert_non_null(rig_job(&g, longer));
+    rig_fini(&g);
+}
+
+/* A history that is older than the state (a file that was lost) gets what the state still has. */
+static void a_lost_history_is_filled_from_a_snapshot(void **state) {
+    struct rig g;
+    auto_buf snap = {0};
+    rig_init(&g, short_times);
+    struct vscript *n = rig_node(&g, "a", NULL, NULL);
+    for (int i = 0; i < 3; i++)
+        ended(&g, n);
+    assert_true(vctl_snapshot(g.c, &snap));
+    vctl_stop(g.c);
+    autofree char *path = xasprintf("%s/history-1.db", g.dir);
+    assert_int_equal(remove(path), 0);
+    g.conf.snapshot = &snap;
+    g.c = vctl_start(g.w, g.log, &g.conf);
+    g.conf.snapshot = NULL;
+    vctl_elect(g.c);
+    rig_run(&g, 100);
     assert_int_equal(vctl_rows(g.c, NULL, NULL), 3);
     rig_fini(&g);
 }
@@ -410,6 +450,8 @@ int main(void) {
         cmocka_unit_test(a_node_that_comes_back_without_the_job_has_lost_it),
         cmocka_unit_test(one_list_without_the_run_condemns_nobody),
         cmocka_unit_test(a_job_leaves_the_state_when_it_is_old_and_written),
+        cmocka_unit_test(the_oldest_end_goes_first),
+        cmocka_unit_test(a_lost_history_is_filled_from_a_snapshot),
         cmocka_unit_test(a_refused_purge_is_made_again),
         cmocka_unit_test(an_end_is_never_in_the_future),
         cmocka_unit_test(many_go_in_bounded_entries),

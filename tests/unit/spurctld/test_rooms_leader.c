@@ -210,6 +210,46 @@ static void an_agent_that_restarts_loses_nothing(void **state) {
     }
 }
 
+/* A pass that took long, another leader meanwhile: what was planned is not what there is now. */
+static struct vanswer refuses(void *ctx, struct vscript *s, enum wire_method m, const void *q) {
+    return (struct vanswer){.code = m == WIRE_Agent_Launch ? E_LAUNCH : E_NOT_FOUND, .text = "no"};
+}
+
+static void an_old_plan_starts_nothing_that_has_been_undone_since(void **state) {
+    uint32_t n_old = 0;
+    for (uint64_t ms = 500; ms < 4000; ms += 250) {
+        struct rig g;
+        rig_init(&g, NULL);
+        rig_node(&g, "n1", refuses, NULL);
+        struct vctl_conf slow = g.conf;
+        slow.member_id = 2;
+        slow.work_max_ms = 5000; /* its passes are out for seconds */
+        struct vctl *other = vctl_start(g.w, g.log, &slow);
+        vlog_refuse(g.log, CMD_START, E_FULL, UINT32_MAX);
+        uint32_t id = rig_submit(&g, &(struct rig_job){0});
+        vctl_depose(g.c);
+        vctl_elect(other);
+        vlog_refuse(g.log, 0, 0, 0);
+        rig_run(&g, 20); /* it has seen the job, and plans */
+        vctl_depose(other);
+        vctl_elect(g.c);
+        rig_run(&g, ms); /* started and undone, once or more */
+        vctl_depose(g.c);
+        vctl_elect(other);
+        const struct job *j = vctl_job(other, id);
+        uint32_t start_no = j->start_no;
+        int64_t left_ms = j->retry_unix * 1000 - VWORLD_BEGIN_UNIX_MS - vworld_now_ms(g.w);
+        if (start_no && left_ms > 1) {
+            rig_run(&g, (uint64_t)left_ms - 1);
+            assert_int_equal(vctl_job(other, id)->start_no, start_no);
+            n_old += plan_stats(other->room.plan).refused > 0;
+        }
+        vctl_stop(other);
+        rig_fini(&g);
+    }
+    assert_true(n_old > 0);
+}
+
 /* ---- ids ---- */
 
 static void few_ids(struct rconf *conf, struct arena *a) {
@@ -239,6 +279,30 @@ static void job_ids_wrap_and_skip_what_is_used(void **state) {
     assert_int_equal(rig_cancel(&g, 1000, 4), 0);
     rig_run(&g, 12000);
     assert_int_equal(vctl_rows(g.c, NULL, NULL), 3);
+    rig_fini(&g);
+}
+
+/* All at once: a number is not used before its entry is there, so it is given twice, and taken back quietly. */
+static void on_one_of_five(void *arg, int code, const struct err *why, const void *reply) {
+    uint32_t *n = arg;
+    assert_true(code == 0 || code == E_ID_SPACE);
+    n[code == 0]++;
+}
+
+static void numbers_are_given_once_in_a_burst(void **state) {
+    struct rig g;
+    uint32_t n[2] = {0};
+    rig_init(&g, few_ids);
+    vlog_delay(g.log, 5, 20);
+    for (int i = 0; i < 9; i++) {
+        struct who who = vctl_user(1000);
+        struct job_spec spec = {.work_dir = "/", .hold = true};
+        struct submit_request rq = {.spec = &spec, .script = (const uint8_t *)"#!/bin/sh\n", .n_script = 10};
+        admit_submit(&g.c->room, &who, &rq, on_one_of_five, n);
+    }
+    rig_run(&g, 5000);
+    assert_int_equal(n[1], 5);
+    assert_int_equal(n[0], 4);
     rig_fini(&g);
 }
 
@@ -382,6 +446,8 @@ int main(void) {
         cmocka_unit_test(running_jobs_are_untouched),
         cmocka_unit_test(an_agent_that_restarts_loses_nothing),
         cmocka_unit_test(job_ids_wrap_and_skip_what_is_used),
+        cmocka_unit_test(numbers_are_given_once_in_a_burst),
+        cmocka_unit_test(an_old_plan_starts_nothing_that_has_been_undone_since),
         cmocka_unit_test(a_number_that_an_earlier_leader_gave_away_is_not_the_clients_trouble),
         cmocka_unit_test(a_rolling_restart_does_not_flap),
     };
