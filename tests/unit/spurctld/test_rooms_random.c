@@ -28,6 +28,7 @@
 #define CALM 2u /* of them: only the network is bad to these */
 #define MEMBERS 2u
 #define CALL_MS 2000u
+#define QUIET_EACH 300u /* steps: so that nothing can hide until a new leader makes up for it */
 
 struct random_world;
 
@@ -405,8 +406,16 @@ static void check_submits(const struct random_world *rw) {
     assert_int_equal(n_answered, rw->jobs.n);
 }
 
+static void drop_rows(struct random_world *rw) {
+    for (size_t i = 0; i < rw->rows.n; i++)
+        rec_free(rw->rows.p[i].job);
+    rw->rows.n = 0;
+    rw->n_lost = 0;
+}
+
 static void check_end(struct random_world *rw) {
     struct vctl *c = leader(rw);
+    drop_rows(rw);
     vlog_replay(rw->log, collect_ends, rw);
     check_submits(rw);
     check_truth(rw);
@@ -431,8 +440,8 @@ static void check_end(struct random_world *rw) {
         for (size_t k = 0; k < rw->rows.n; k++)
             assert_int_equal(rw->rows.p[k].n_rows, 1);
         assert_int_equal(state_digest(rw->c[m]->room.state), state_digest(c->room.state));
-        vlog_check_replay(rw->log, rw->c[m]);
     }
+    vlog_check_replay(rw->log, c);
     assert_int_equal(rw->n_two_at_once, 0);
 }
 
@@ -486,7 +495,7 @@ static void heal(struct random_world *rw) {
             start_member(rw, i);
     elect_somebody(rw);
     assert_true(vworld_run_until(rw->w, is_quiet, rw, 60000));
-    vworld_run(rw->w, 1200000);
+    vworld_run(rw->w, 900000);
 }
 
 static void end(struct random_world *rw) {
@@ -503,8 +512,7 @@ static void end(struct random_world *rw) {
         buf_fini(&rw->asks.p[i]->body);
         free(rw->asks.p[i]);
     }
-    for (size_t i = 0; i < rw->rows.n; i++)
-        rec_free(rw->rows.p[i].job);
+    drop_rows(rw);
     vec_fini(&rw->asks);
     vec_fini(&rw->jobs);
     vec_fini(&rw->rows);
@@ -515,12 +523,14 @@ static void end(struct random_world *rw) {
 static void live(uint64_t seed, uint32_t steps) {
     struct random_world rw;
     begin(&rw, seed);
-    for (uint32_t i = 0; i < steps; i++) {
+    for (uint32_t i = 1; i <= steps; i++) {
         act(&rw);
         vworld_run(rw.w, vworld_below(rw.w, 700));
+        if (i % QUIET_EACH != 0 && i != steps)
+            continue;
+        heal(&rw);
+        check_end(&rw);
     }
-    heal(&rw);
-    check_end(&rw);
     print_message("seed %llu: %u steps, %llu entries, %zu jobs, %zu ended, %u of them lost nodes\n",
                   (unsigned long long)seed, steps, (unsigned long long)vlog_index(rw.log), rw.jobs.n, rw.rows.n,
                   rw.n_lost);
@@ -528,7 +538,7 @@ static void live(uint64_t seed, uint32_t steps) {
 }
 
 static uint64_t first_seed = 1;
-static uint32_t n_seeds = 8, n_steps = 1200;
+static uint32_t n_seeds = 4, n_steps = 900;
 
 static void a_long_life(void **state) {
     for (uint64_t seed = first_seed; seed < first_seed + n_seeds; seed++)
