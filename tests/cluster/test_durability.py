@@ -389,11 +389,17 @@ def test_the_id_is_told_after_the_synced_write(new_cluster, tmp_path):
                     if i > arrived and name in ("write", "writev", "sendmsg", "sendto") and "grpc-status" in args or
                     i > arrived and name in ("write", "writev", "sendmsg", "sendto") and calls[i][0] == calls[arrived][0]
                     and answer_like(args, job))
-    synced = [i for i, (_, name, args, result) in enumerate(calls) if arrived < i < answered and result.split()[0] not in ("-1",) and
-              (name in ("fdatasync", "fsync") or "RWF_DSYNC" in args or "RWF_SYNC" in args)]
     before = [i for i in written if i < answered]
     assert before, "the entry was not written before the answer"
-    assert [i for i in synced if i >= min(before)], "nothing was synced between the write and the answer"
+    first = min(before)
+    if calls[first][1] == "io_submit":  # a synced write is done when its event is there
+        assert "RWF_DSYNC" in calls[first][2] or "RWF_SYNC" in calls[first][2]
+        assert [i for i in range(first, answered) if calls[i][1] == "io_getevents" and calls[i][3].split()[0] not in ("-1", "0")]
+    else:
+        assert [i for i in range(first, answered) if calls[i][3].split()[0] != "-1" and
+                (calls[i][1] in ("fdatasync", "fsync") or "RWF_DSYNC" in calls[i][2])], "nothing was synced between the write and the answer"
+    # Script and environment, which the entry names, were synced before it.
+    assert [i for i in range(arrived, first) if calls[i][1] == "fdatasync" and calls[i][3] == "0"]
 
 
 def answer_like(args, job):
