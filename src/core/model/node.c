@@ -14,6 +14,10 @@
 REC_DEFINE(drain, DRAIN_FIELDS)
 #undef REC_SELF
 
+#define REC_SELF node_said
+REC_DEFINE(node_said, NODE_SAID_FIELDS)
+#undef REC_SELF
+
 #define REC_SELF node
 REC_DEFINE(node, NODE_FIELDS)
 #undef REC_SELF
@@ -89,6 +93,10 @@ const char *node_state_upper(const struct node *n, char out[64]) {
     if (n->not_responding)
         stpcpy(end, "+NOT_RESPONDING");
     return out;
+}
+
+struct node_said node_said(const struct node *n) {
+    return n->said ? *n->said : (struct node_said){n->address, n->cpus, n->mem_mb, n->features, n->n_features};
 }
 
 bool node_takes_work(const struct node *n) {

@@ -23,6 +23,14 @@ enum node_base { NODE_UNKNOWN = 0, NODE_UP = 1, NODE_DOWN = 2 };
     F(STR, user, 6, _)     /* who set it, for sinfo -R */
 REC_DECLARE(drain, DRAIN_FIELDS)
 
+/* What an agent says of itself where [[nodes]] says otherwise: it counts again when that goes. */
+#define NODE_SAID_FIELDS(F)                                                                                            \
+    F(STR, address, 1, _)                                                                                              \
+    F(U32, cpus, 2, _)                                                                                                 \
+    F(U64, mem_mb, 3, _)                                                                                               \
+    F(STRS, features, 4, _)
+REC_DECLARE(node_said, NODE_SAID_FIELDS)
+
 #define NODE_FIELDS(F)                                                                                                 \
     F(U32, id, 1, _) /* 1…, in the order of registration; never reused */                                             \
     F(STR, name, 2, _)                                                                                                 \
@@ -53,7 +61,8 @@ REC_DECLARE(drain, DRAIN_FIELDS)
     F(U32, n_jobs, 27, _)                                                                                              \
     F(U32, n_completing, 28, _)                                                                                        \
     F(STR, boot_id, 29, _)                                                                                             \
-    F(I64, last_busy_unix, 30, _)
+    F(I64, last_busy_unix, 30, _)                                                                                      \
+    F(SUB, said, 31, node_said) /* NULL: the fields above are what it says */
 REC_DECLARE(node, NODE_FIELDS)
 
 enum part_state { PART_UP = 0, PART_DOWN = 1, PART_DRAIN = 2, PART_INACTIVE = 3 };
@@ -82,6 +91,7 @@ REC_DECLARE(part, PART_FIELDS)
 const char *node_shown_state(const struct node *n, bool compact, char out[24]);
 /* Upper case as scontrol shows: IDLE, MIXED+DRAIN, DOWN+NOT_RESPONDING … */
 const char *node_state_upper(const struct node *n, char out[64]);
+struct node_said node_said(const struct node *n); /* borrowed from it */
 bool node_takes_work(const struct node *n); /* up, responding, no drain */
 bool part_has_node(const struct part *p, const struct node *n);
 const char *part_state_name(uint32_t state); /* "UP" */

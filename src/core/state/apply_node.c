@@ -7,12 +7,22 @@
 #include "base/mem.h"
 #include "core/state/inside.h"
 
-/* [[nodes]] adds to what agents report. */
-static void overlay(const struct state *s, struct node *n) {
+/* [[nodes]] adds to what agents report; what they report is kept beside it. */
+static void overlay(struct apply *ap, struct node *n) {
+    const struct state *s = ap->s;
     const struct node_overlay *o = s->cluster->conf ? rconf_overlay(s->cluster->conf, n->name) : NULL;
+    struct node_said said = node_said(n);
+    n->address = said.address;
+    n->cpus = said.cpus;
+    n->mem_mb = said.mem_mb;
+    n->features = said.features;
+    n->n_features = said.n_features;
+    n->said = NULL;
     n->weight = o && o->weight ? o->weight : 1;
     if (!o)
         return;
+    if (o->n_features || o->cpus || o->memory_mb || o->address)
+        n->said = arena_memdup(ap->arena, &said, sizeof(said));
     if (o->n_features) {
         n->features = o->features;
         n->n_features = o->n_features;
@@ -61,7 +71,7 @@ int apply_config_set(struct apply *ap, const struct cmd_config_set *cmd) {
     const struct node *node;
     for (uint64_t k = 0; (node = cow_next(s->nodes.root, &k)); k++) {
         struct node changed = *node;
-        overlay(s, &changed);
+        overlay(ap, &changed);
         if (!rec_same(node_rec(), node, &changed))
             state_put_node(s, &changed);
     }
@@ -99,7 +109,8 @@ int apply_node_register(struct apply *ap, const struct cmd_node_register *cmd) {
     n.n_jobs = old ? old->n_jobs : 0;
     n.n_completing = old ? old->n_completing : 0;
     n.last_busy_unix = old ? old->last_busy_unix : ap->now_ms / 1000;
-    overlay(s, &n);
+    n.said = NULL;
+    overlay(ap, &n);
     state_put_node(s, &n);
     ap->answer.node_id = n.id;
     apply_event(ap, EV_NODE_CHANGED, 0, 0, n.id);

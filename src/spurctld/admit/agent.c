@@ -179,15 +179,21 @@ static uint32_t unchanged(struct room *r, const struct node *said) {
     const struct node *old = state_find_node(r->state, said->name);
     if (!old || old->base != NODE_UP || old->not_responding)
         return 0;
+    struct node_said before = node_said(old), now = node_said(said);
     struct node same = *old;
-    same.address = said->address;
     same.port = said->port;
     same.agent_start_unix = said->agent_start_unix;
+    same.boot_unix = said->boot_unix;
     same.version = said->version;
     same.boot_id = said->boot_id;
     same.os = said->os;
+    same.arch = said->arch;
     same.hostname = said->hostname;
-    return rec_same(node_rec(), old, &same) && old->mem_mb == said->mem_mb && old->cpus == said->cpus ? old->id : 0;
+    same.sockets = said->sockets;
+    same.cores_per_socket = said->cores_per_socket;
+    same.threads_per_core = said->threads_per_core;
+    same.tmp_disk_mb = said->tmp_disk_mb;
+    return rec_same(node_rec(), old, &same) && rec_same(node_said_rec(), &before, &now) ? old->id : 0;
 }
 
 void admit_register(struct room *r, const struct register_request *req, admit_fn done, void *arg) {
@@ -208,6 +214,9 @@ void admit_register(struct room *r, const struct register_request *req, admit_fn
     auto_buf bytes = {0};
     rec_encode(register_request_rec(), req, &bytes);
     must(rec_decode(register_request_rec(), bytes.p, bytes.n, &p->arena, &p->req, NULL) == 0);
+    struct node node = *p->req.node;
+    node.said = NULL; /* ours, not an agent's to say */
+    p->req.node = arena_memdup(&p->arena, &node, sizeof(node));
     uint32_t same = unchanged(r, p->req.node);
     if (same) {
         struct answer a = {.node_id = same};

@@ -451,6 +451,45 @@ static void a_name_is_its_keys(void **state) {
     rig_fini(&g);
 }
 
+static void with_overlay(struct rconf *conf, struct arena *a) {
+    static const char *const names[] = {"n1"}, *const features[] = {"ib"};
+    struct node_overlay *o = arena_calloc(a, 1, sizeof(*o));
+    *o = (struct node_overlay){.names = names, .n_names = 1, .features = features, .n_features = 1, .weight = 9,
+                               .address = "10.9.9.9", .cpus = 1, .memory_mb = 5};
+    conf->overlays = o;
+    conf->n_overlays = 1;
+}
+
+/* [[nodes]] adds to what a node says, and takes it back when it goes. */
+static void the_configuration_adds_to_nodes_and_takes_back(void **state) {
+    static const char key[] = "the public key of a node, or so.";
+    struct rig g;
+    rig_init(&g, with_overlay);
+    struct node n = a_node("n1", key);
+    assert_int_equal(enroll(&g, n, NULL), 0);
+    uint64_t entries = vlog_index(g.log);
+    assert_int_equal(enroll(&g, n, NULL), 0);
+    assert_int_equal(vlog_index(g.log), entries); /* as it was */
+    const struct node *now = vctl_node(g.c, "n1");
+    assert_int_equal(now->cpus + now->mem_mb + now->n_features + now->weight, 1 + 5 + 1 + 9);
+    assert_string_equal(now->address, "10.9.9.9");
+    g.conf.fill = NULL;
+    rig_restart(&g, false);
+    now = vctl_node(g.c, "n1");
+    assert_int_equal(now->cpus + now->mem_mb + now->n_features + now->weight, 2 + 10 + 0 + 1);
+    assert_string_equal(now->address, "10.0.0.1");
+    assert_null(now->said);
+    g.conf.fill = with_overlay;
+    rig_restart(&g, false);
+    now = vctl_node(g.c, "n1");
+    assert_int_equal(now->cpus, 1);
+    n.cpus = 7; /* it grows behind the configuration's back */
+    assert_int_equal(enroll(&g, n, NULL), 0);
+    assert_int_equal(vctl_node(g.c, "n1")->cpus, 1);
+    assert_int_equal(vctl_node(g.c, "n1")->said->cpus, 7);
+    rig_fini(&g);
+}
+
 static void where_a_token_is_needed_it_is_needed(void **state) {
     static const char key[] = "the public key of a node, or so.";
     struct rig g;
@@ -545,6 +584,7 @@ int main(void) {
         cmocka_unit_test(what_an_administrator_holds_its_owner_cannot_release),
         cmocka_unit_test(a_child_waits_for_the_right_end),
         cmocka_unit_test(a_name_is_its_keys),
+        cmocka_unit_test(the_configuration_adds_to_nodes_and_takes_back),
         cmocka_unit_test(where_a_token_is_needed_it_is_needed),
         cmocka_unit_test(a_heartbeat_of_another_life_is_asked_to_register),
         cmocka_unit_test(a_report_is_of_one_node_and_one_start),
