@@ -391,10 +391,30 @@ struct vctl *vctl_start(struct vworld *w, struct vlog *l, const struct vctl_conf
     return c;
 }
 
+static void offer_again(void *arg);
+
 static void on_offered(void *arg, int code, const struct err *why, uint64_t index, const void *answer, size_t n) {
     struct vctl *c = arg;
-    if (!code && c->is_elected && !c->room.is_leader)
+    struct host *h = c->room.host;
+    if (!c->is_elected || c->room.is_leader || code == E_STOPPING || code == E_NOT_LEADER)
+        return;
+    if (!code) {
         room_lead(&c->room);
+        return;
+    }
+    h->timer_stop(h->impl, c->again); /* a full disk: as ctl.c, until it has room */
+    c->again = h->timer_start(h->impl, 1000, offer_again, c);
+}
+
+static void offer_again(void *arg) {
+    struct vctl *c = arg;
+    c->again = NULL;
+    lead_offer_config(c->room.lead, false, on_offered, c);
+}
+
+static void stop_offering(struct vctl *c) {
+    c->room.host->timer_stop(c->room.host->impl, c->again);
+    c->again = NULL;
 }
 
 void vctl_elect(struct vctl *c) {
@@ -417,6 +437,7 @@ void vctl_depose(struct vctl *c) {
         return;
     c->is_elected = false;
     c->log->leader = NULL;
+    stop_offering(c);
     room_follow(&c->room);
     orphan(c->log, c, E_NOT_LEADER);
 }
@@ -429,6 +450,7 @@ static void end(struct vctl *c) {
     c->is_elected = false;
     if (c->log->leader == c)
         c->log->leader = NULL;
+    stop_offering(c);
     room_follow(r);
     orphan(c->log, c, E_STOPPING);
     c->log->ctl[r->member_id] = NULL;

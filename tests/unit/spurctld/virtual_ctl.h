@@ -51,6 +51,7 @@ struct vctl {
     uint64_t applied_index; /* entries of the log */
     struct applied applied;
     bool is_elected;
+    struct host_timer *again; /* of the step from the election to the lead */
     uint64_t term; /* grows with each election of anybody */
 };
 
