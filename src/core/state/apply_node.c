@@ -99,7 +99,7 @@ int apply_node_register(struct apply *ap, const struct cmd_node_register *cmd) {
     struct node n = *cmd->node;
     n.id = old ? old->id : s->counters.next_node_id++;
     n.base = NODE_UP;
-    n.not_responding = false;
+    n.not_responding = cmd->has_strangers;
     n.down_reason = NULL;
     n.down_since_unix = 0;
     n.drains = old ? old->drains : NULL; /* a drain is lifted by its owner, never by coming back */

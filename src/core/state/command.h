@@ -95,7 +95,9 @@ REC_DECLARE(cmd_timeout, CMD_TIMEOUT_FIELDS)
 #define CMD_PURGE_FIELDS(F) F(U32S, job_ids, 1, _)
 REC_DECLARE(cmd_purge, CMD_PURGE_FIELDS)
 
-#define CMD_NODE_REGISTER_FIELDS(F) F(SUB, node, 1, node) /* as the agent says it */
+#define CMD_NODE_REGISTER_FIELDS(F)                                                                                    \
+    F(SUB, node, 1, node)      /* as the agent says it */                                                              \
+    F(BOOL, has_strangers, 2, _) /* runs that must go first: until it registers without, it takes no work */
 REC_DECLARE(cmd_node_register, CMD_NODE_REGISTER_FIELDS)
 
 #define CMD_NODE_STATE_FIELDS(F)                                                                                       \

@@ -106,20 +106,25 @@ static bool is_on(const struct job *j, uint32_t node_id) {
     return false;
 }
 
-/* Runs that the agent has and the state does not know: they must go. */
-static void strangers(struct room *r, uint32_t node_id, const struct run_ref *runs, uint32_t n, struct arena *a,
+/* Runs that the agent has and the state does not know: they must go. Whether there is one that lives: its share was
+ * given back when the node was given up, and nothing else may run there until it is really free. */
+static bool strangers(struct room *r, uint32_t node_id, const struct run_ref *runs, uint32_t n, struct arena *a,
                       const struct run_ref **out, uint32_t *out_n) {
     struct view v;
     state_peek(r->state, &v);
     struct run_ref *end = arena_calloc(a, n + 1, sizeof(*end));
     uint32_t n_end = 0;
+    bool any_lives = false;
     for (uint32_t i = 0; i < n; i++) {
         const struct job *j = view_job(&v, runs[i].job_id);
-        if (!j || j->start_no != runs[i].start_no || !job_holds_nodes(j) || !is_on(j, node_id))
-            end[n_end++] = runs[i];
+        if (j && j->start_no == runs[i].start_no && job_holds_nodes(j) && is_on(j, node_id))
+            continue;
+        end[n_end++] = runs[i];
+        any_lives |= runs[i].state != RUN_ENDED;
     }
     *out = end;
     *out_n = n_end;
+    return any_lives;
 }
 
 /* Runs that the state has on this node and the agent's list does not: lost, if a second list says so too. The list may
@@ -217,7 +222,11 @@ void admit_register(struct room *r, const struct register_request *req, admit_fn
     struct node node = *p->req.node;
     node.said = NULL; /* ours, not an agent's to say */
     p->req.node = arena_memdup(&p->arena, &node, sizeof(node));
-    uint32_t same = unchanged(r, p->req.node);
+    const struct node *old = state_find_node(r->state, node.name);
+    const struct run_ref *end;
+    uint32_t n_end;
+    bool has_strangers = strangers(r, old ? old->id : 0, p->req.runs, p->req.n_runs, &p->arena, &end, &n_end);
+    uint32_t same = has_strangers ? 0 : unchanged(r, p->req.node);
     if (same) {
         struct answer a = {.node_id = same};
         auto_buf answer = {0};
@@ -225,7 +234,7 @@ void admit_register(struct room *r, const struct register_request *req, admit_fn
         on_registered(p, 0, NULL, 0, answer.p, answer.n);
         return;
     }
-    struct cmd_node_register cmd = {.node = p->req.node};
+    struct cmd_node_register cmd = {.node = p->req.node, .has_strangers = has_strangers};
     room_propose(r, CMD_NODE_REGISTER, &cmd, 0, NULL, on_registered, p);
 }
 
@@ -246,7 +255,7 @@ void admit_heartbeat(struct room *r, const struct heartbeat_request *req, admit_
         lead_heard(r->lead, n->id, req->cpu_load_hundredths, req->free_mem_mb);
         reply.send_runs = lead_runs_changed(r->lead, n->id, req->runs_hash, req->has_runs);
         if (req->has_runs) {
-            strangers(r, n->id, req->runs, req->n_runs, &a, &reply.end, &reply.n_end);
+            reply.register_again = strangers(r, n->id, req->runs, req->n_runs, &a, &reply.end, &reply.n_end);
             report_lost(r, n->id, req->runs, req->n_runs);
         }
     }

@@ -24,9 +24,6 @@ void rig_run(struct rig *g, uint64_t ms) {
     vworld_run(g->w, ms);
 }
 
-static void ignore(void *arg, int code, const struct err *why, const void *reply) {
-}
-
 static struct register_request registration(const struct vscript *s, struct node *n) {
     *n = (struct node){.name = s->name, .address = s->name, .port = 6818, .cpus = s->cpus, .mem_mb = s->mem_mb,
                        .public_key = (const uint8_t *)s->address, .n_public_key = CRED_PUBLIC_SIZE, .boot_id = "b"};
@@ -41,22 +38,39 @@ struct beat {
 
 static void send_beat(struct rig *g, struct vscript *s, bool has_runs);
 
+static void end_runs(struct rig *g, struct vscript *s, const struct run_ref *end, uint32_t n) {
+    g->n_told_to_end += n;
+    for (uint32_t i = 0; i < n && !g->ends_slowly; i++)
+        vscript_forget(s, end[i].job_id, end[i].start_no);
+}
+
+static void on_registered(void *arg, int code, const struct err *why, const void *reply) {
+    const struct register_reply *r = reply;
+    struct beat b = *(struct beat *)arg;
+    free(arg);
+    if (!code)
+        end_runs(b.g, b.s, r->end, r->n_end);
+}
+
+static void send_registration(struct rig *g, struct vscript *s) {
+    struct node node;
+    struct register_request reg = registration(s, &node);
+    struct beat *b = xnew(struct beat);
+    *b = (struct beat){g, s};
+    admit_register(&g->c->room, &reg, on_registered, b);
+}
+
 static void on_beat(void *arg, int code, const struct err *why, const void *reply) {
     const struct heartbeat_reply *r = reply;
     struct beat b = *(struct beat *)arg;
     free(arg);
     if (code)
         return;
-    b.g->n_told_to_end += r->n_end;
-    for (uint32_t i = 0; i < r->n_end; i++)
-        vscript_forget(b.s, r->end[i].job_id, r->end[i].start_no);
-    if (r->register_again) {
-        struct node node;
-        struct register_request reg = registration(b.s, &node);
-        admit_register(&b.g->c->room, &reg, ignore, NULL);
-    } else if (r->send_runs) {
+    end_runs(b.g, b.s, r->end, r->n_end);
+    if (r->register_again)
+        send_registration(b.g, b.s);
+    else if (r->send_runs)
         send_beat(b.g, b.s, true);
-    }
 }
 
 static void send_beat(struct rig *g, struct vscript *s, bool has_runs) {

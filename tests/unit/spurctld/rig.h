@@ -19,7 +19,8 @@ struct rig {
     char dir[64];
     struct vscript node[RIG_NODES_MAX];
     bool is_silent[RIG_NODES_MAX]; /* no heartbeats */
-    uint32_t n_told_to_end;        /* runs that heartbeats were told to end */
+    uint32_t n_told_to_end;        /* runs that agents were told to end by heartbeats and registrations */
+    bool ends_slowly;              /* and have not ended yet */
     uint32_t n_nodes;
     /* of the last request */
     int code;

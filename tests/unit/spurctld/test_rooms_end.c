@@ -193,6 +193,36 @@ static void a_silent_node_is_down_and_its_jobs_have_failed(void **state) {
     rig_fini(&g);
 }
 
+/* HA-01: what runs on a node that was given up keeps its share, there, until it is gone. */
+static void a_node_that_is_not_clean_takes_no_work(void **state) {
+    struct rig g;
+    rig_init(&g, short_times);
+    struct vscript *n = rig_node(&g, "a", NULL, NULL);
+    uint32_t lost = running(&g, &(struct rig_job){.cpus_per_task = 4});
+    uint32_t next = rig_submit(&g, &(struct rig_job){.cpus_per_task = 4});
+    g.is_silent[0] = true;
+    rig_until(&g, lost, "NODE_FAIL", 60000);
+    g.is_silent[0] = false;
+    g.ends_slowly = true;
+    rig_run(&g, 40000);
+    assert_int_equal(vctl_node(g.c, "a")->base, NODE_UP);
+    assert_false(node_takes_work(vctl_node(g.c, "a")));
+    assert_true(g.n_told_to_end >= 1);
+    assert_int_equal(n->n_launches, 1);
+    g.ends_slowly = false;
+    rig_until(&g, next, "RUNNING", 12000);
+    /* a run that comes from nowhere on a node that is up */
+    n->runs[n->n_runs++] = (struct run_ref){4711, 1, RUN_RUNNING};
+    g.ends_slowly = true;
+    rig_run(&g, 12000);
+    assert_false(node_takes_work(vctl_node(g.c, "a")));
+    assert_string_equal(job_shown_state(rig_job(&g, next)), "RUNNING");
+    g.ends_slowly = false;
+    rig_run(&g, 12000);
+    assert_true(node_takes_work(vctl_node(g.c, "a")));
+    rig_fini(&g);
+}
+
 /* The one who said that the node is down said no more. */
 static void a_down_node_is_cleaned_by_whoever_leads(void **state) {
     struct rig g;
@@ -445,6 +475,7 @@ int main(void) {
         cmocka_unit_test(a_node_that_answers_does_not_delay_another),
         cmocka_unit_test(a_time_limit_means_timeout),
         cmocka_unit_test(a_silent_node_is_down_and_its_jobs_have_failed),
+        cmocka_unit_test(a_node_that_is_not_clean_takes_no_work),
         cmocka_unit_test(a_down_node_is_cleaned_by_whoever_leads),
         cmocka_unit_test(silence_is_measured_from_when_one_could_hear),
         cmocka_unit_test(a_node_that_comes_back_without_the_job_has_lost_it),
