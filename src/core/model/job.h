@@ -105,7 +105,8 @@ REC_DECLARE(job_spec, JOB_SPEC_FIELDS)
     F(U32, cpus, 3, _)                                                                                                 \
     F(U64, mem_mb, 4, _) /* what is taken from the node; 0: memory is not counted for this job */                      \
     F(U32, n_tasks, 5, _)                                                                                              \
-    F(BOOL, is_done, 6, _) /* cleaned up after the end of this start */
+    F(BOOL, is_done, 6, _) /* cleaned up after the end of this start */                                                \
+    F(U32, boot, 7, _)     /* node_boot of the node at the start */
 REC_DECLARE(job_node, JOB_NODE_FIELDS)
 
 #define JOB_FIELDS(F)                                                                                                 \

@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/mem.h"
 #include "base/str.h"
 
@@ -97,6 +98,13 @@ const char *node_state_upper(const struct node *n, char out[64]) {
 
 struct node_said node_said(const struct node *n) {
     return n->said ? *n->said : (struct node_said){n->address, n->cpus, n->mem_mb, n->features, n->n_features};
+}
+
+uint32_t node_boot(const struct node *n) {
+    if (!n->boot_id)
+        return 0;
+    uint64_t h = hash_fixed(n->boot_id, strlen(n->boot_id));
+    return (uint32_t)(h ^ h >> 32) | 1;
 }
 
 bool node_takes_work(const struct node *n) {

@@ -92,6 +92,7 @@ const char *node_shown_state(const struct node *n, bool compact, char out[24]);
 /* Upper case as scontrol shows: IDLE, MIXED+DRAIN, DOWN+NOT_RESPONDING … */
 const char *node_state_upper(const struct node *n, char out[64]);
 struct node_said node_said(const struct node *n); /* borrowed from it */
+uint32_t node_boot(const struct node *n); /* of its boot_id: differs when the machine was started anew; 0: not known */
 bool node_takes_work(const struct node *n); /* up, responding, no drain */
 bool part_has_node(const struct part *p, const struct node *n);
 const char *part_state_name(uint32_t state); /* "UP" */

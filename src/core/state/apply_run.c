@@ -49,8 +49,10 @@ static int start_one(struct apply *ap, const struct job_start *st) {
     struct job_node *nodes = arena_memdup(ap->arena, st->nodes, st->n_nodes * sizeof(*nodes));
     uint32_t n_cpus = 0;
     for (uint32_t i = 0; i < st->n_nodes; i++) {
+        const struct node *n = state_node(ap->s, nodes[i].node_id);
         nodes[i].is_done = false;
-        nodes[i].name = state_node(ap->s, nodes[i].node_id)->name;
+        nodes[i].name = n->name;
+        nodes[i].boot = node_boot(n);
         n_cpus += nodes[i].cpus;
     }
     j.state = JOB_RUNNING;

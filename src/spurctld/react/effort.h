@@ -23,6 +23,7 @@ struct effort {
     unsigned loads; /* those of the blob store */
     uint32_t n_nodes;
     bool *confirmed; /* launch: per node of the job, in its order */
+    bool may_run;    /* launch: the script's node was asked, perhaps by an earlier leader */
     char *failure;   /* launch: why it is to be undone */
     bool is_late;     /* launch: it failed because nodes did not answer */
     bool is_proposed; /* launch: its outcome is on its way into the log */

@@ -151,8 +151,33 @@ static void ask_nodes(struct effort *ef, const struct job *j) {
         if (!ef->confirmed[i])
             launch_on(ef, j, i);
     /* The first one runs the script: last, so that nothing has run of a start that must be undone. */
-    if (is_confirmed_from(ef, 1))
-        launch_on(ef, j, 0);
+    if (!is_confirmed_from(ef, 1))
+        return;
+    ef->may_run = true;
+    launch_on(ef, j, 0);
+}
+
+/* A machine that was started anew since may have forgotten what it was asked before: it must not be asked again, for the
+ * script may have run. Whether there is one. */
+static bool fail_rebooted(struct effort *ef, const struct job *j) {
+    struct room *r = ef->re->room;
+    for (uint32_t i = 0; i < j->n_nodes; i++) {
+        const struct node *n = effort_node(ef, j->nodes[i].node_id);
+        if (ef->confirmed[i] || !n || !j->nodes[i].boot || node_boot(n) == j->nodes[i].boot)
+            continue;
+        struct cmd_node_done done = {.job_id = j->id,
+                                     .start_no = j->start_no,
+                                     .node_id = n->id,
+                                     .node_failed = true,
+                                     .never_started = i || !ef->may_run,
+                                     .text = "the node was started anew",
+                                     .end_ms = r->host->unix_ms(r->host->impl)};
+        ef->is_proposed = true;
+        ef->out++;
+        room_propose(r, CMD_NODE_DONE, &done, 0, NULL, on_outcome, ef);
+        return true;
+    }
+    return false;
 }
 
 void launch_round(struct effort *ef, const struct job *j) {
@@ -168,6 +193,8 @@ void launch_round(struct effort *ef, const struct job *j) {
         propose_outcome(ef);
         return;
     }
+    if (fail_rebooted(ef, j))
+        return;
     int64_t left_ms = launch_left_ms(ef);
     if (left_ms <= 0) {
         ef->is_late = !ef->loads;

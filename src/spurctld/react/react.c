@@ -31,7 +31,7 @@ void react_free(struct react *re) {
     free(re);
 }
 
-static void begin_effort(struct react *re, const struct job *j, bool is_ending) {
+static void begin_effort(struct react *re, const struct job *j, bool is_ending, bool is_inherited) {
     struct effort *old = map64_get(&re->efforts, j->id);
     if (old && old->start_no == j->start_no && old->is_ending == is_ending) {
         effort_round(old);
@@ -40,6 +40,7 @@ static void begin_effort(struct react *re, const struct job *j, bool is_ending) 
     if (old)
         effort_drop(old);
     struct effort *ef = effort_new(re, j, is_ending);
+    ef->may_run = is_inherited;
     ef->out++; /* it may come to its end while it begins */
     if (!is_ending)
         launch_load(ef, j);
@@ -47,11 +48,11 @@ static void begin_effort(struct react *re, const struct job *j, bool is_ending) 
         effort_round(ef);
 }
 
-static void derive(struct react *re, const struct job *j) {
+static void derive(struct react *re, const struct job *j, bool is_inherited) {
     if (j->completing)
-        begin_effort(re, j, true);
+        begin_effort(re, j, true, is_inherited);
     else if (j->configuring)
-        begin_effort(re, j, false);
+        begin_effort(re, j, false, is_inherited);
 }
 
 void react_begin(struct react *re) {
@@ -59,7 +60,7 @@ void react_begin(struct react *re) {
     const struct job *j;
     state_peek(re->room->state, &v);
     for (uint64_t k = 0; (j = view_next_job(&v, &k)); k++)
-        derive(re, j);
+        derive(re, j, true);
 }
 
 void react_on_event(struct react *re, const struct event *ev) {
@@ -69,7 +70,7 @@ void react_on_event(struct react *re, const struct event *ev) {
     struct effort *ef = ev->job_id ? map64_get(&re->efforts, ev->job_id) : NULL;
     if (ev->kind == EV_JOB_STARTED || ev->kind == EV_JOB_ENDING) {
         if (j && j->start_no == ev->start_no)
-            derive(re, j);
+            derive(re, j, false);
     } else if (ef && (!j || !job_holds_nodes(j))) {
         effort_drop(ef);
     }

@@ -250,6 +250,36 @@ static void an_old_plan_starts_nothing_that_has_been_undone_since(void **state) 
     assert_true(n_old > 0);
 }
 
+/* A machine that dies with all it knew, at any moment of a start: the script of that start runs once at most. */
+static void what_a_machine_has_forgotten_is_not_run_again(void **state) {
+    uint32_t n_lost = 0;
+    for (uint64_t at_ms = 0; at_ms < 90; at_ms += 3)
+        for (unsigned with_leader = 0; with_leader < 2; with_leader++) {
+            struct life l;
+            life_begin(&l, (unsigned)(at_ms % 5));
+            vnet_faults(l.g.w, &(struct vfaults){.lose_reply = 600, .delay_min_ms = 1, .delay_max_ms = 10});
+            l.id = rig_submit(&l.g, &(struct rig_job){.req_node = "a", .script = "#!/bin/sh\n# run 60 exit 0\n"});
+            vworld_run(l.g.w, at_ms);
+            vagent_reboot(l.agent[0], true);
+            l.change = CHANGE_KILLED;
+            l.away_ms = 5;
+            if (with_leader)
+                on_change(&l);
+            vnet_faults(l.g.w, &(struct vfaults){.delay_min_ms = 1, .delay_max_ms = 10});
+            vworld_run(l.g.w, 50);
+            vagent_start(l.agent[0]);
+            assert_true(vworld_run_until(l.g.w, is_over, &l, 200000));
+            const struct job *j = rig_job(&l.g, l.id);
+            assert_true(l.n_batch <= j->start_no);
+            assert_true(j->state == JOB_NODE_FAIL || j->state == JOB_COMPLETED);
+            n_lost += j->state == JOB_NODE_FAIL;
+            vworld_run(l.g.w, 30000);
+            assert_true(rig_is_free(&l.g));
+            life_end(&l);
+        }
+    assert_true(n_lost > 0);
+}
+
 /* ---- ids ---- */
 
 static void few_ids(struct rconf *conf, struct arena *a) {
@@ -445,6 +475,7 @@ int main(void) {
         cmocka_unit_test(an_end_that_was_asked_for_comes_whoever_leads),
         cmocka_unit_test(running_jobs_are_untouched),
         cmocka_unit_test(an_agent_that_restarts_loses_nothing),
+        cmocka_unit_test(what_a_machine_has_forgotten_is_not_run_again),
         cmocka_unit_test(job_ids_wrap_and_skip_what_is_used),
         cmocka_unit_test(numbers_are_given_once_in_a_burst),
         cmocka_unit_test(an_old_plan_starts_nothing_that_has_been_undone_since),

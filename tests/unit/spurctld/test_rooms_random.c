@@ -69,6 +69,7 @@ struct random_world {
     VEC(uint32_t) jobs; /* of answered submits */
     VEC(struct row) rows;
     VEC(struct finish) finishes;
+    struct map64 begun; /* job id and start number of each script that was begun */
     uint32_t n_open, n_two_at_once, n_lost;
 };
 
@@ -280,6 +281,8 @@ static void on_ran(void *arg, const struct vagent *a, enum vran what, uint32_t j
         vec_push(&rw->finishes, f);
         return;
     }
+    if (is_batch) /* whatever is repeated, and whatever a machine forgets */
+        must(!map64_put(&rw->begun, (uint64_t)job_id << 32 | start_no, (void *)1));
     for (uint32_t i = 0; is_batch && i < AGENTS; i++)
         if (rw->agent[i] != a && vagent_runs_batch(rw->agent[i], job_id, &other) &&
             vworld_now_ms(rw->w) - rw->trouble_ms[i] > 300000)
@@ -517,6 +520,7 @@ static void end(struct random_world *rw) {
     vec_fini(&rw->jobs);
     vec_fini(&rw->rows);
     vec_fini(&rw->finishes);
+    map64_fini(&rw->begun);
     rig_remove_dir(rw->dir);
 }
 
