@@ -301,6 +301,7 @@ static int begin(struct agent *a, struct err *e) {
         code = make_node(a, e);
     if (code)
         return code;
+    table.boot = node_boot(&a->node);
     check_passage(a);
     a->loop = loop_new("spurd");
     a->pool = pool_new("work", POOL_THREADS);

@@ -26,6 +26,7 @@ static void effort_free(struct effort *ef) {
     buf_fini(&ef->script);
     buf_fini(&ef->env);
     free(ef->failure);
+    free(ef->excuse);
     free(ef->confirmed);
     free(ef);
 }

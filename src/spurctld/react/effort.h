@@ -25,6 +25,7 @@ struct effort {
     bool *confirmed; /* launch: per node of the job, in its order */
     bool may_run;    /* launch: the script's node was asked, perhaps by an earlier leader */
     char *failure;   /* launch: why it is to be undone */
+    char *excuse;    /* launch: a refusal that may pass */
     bool is_late;     /* launch: it failed because nodes did not answer */
     bool is_proposed; /* launch: its outcome is on its way into the log */
     int64_t begun_ms;

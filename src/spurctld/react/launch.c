@@ -93,14 +93,21 @@ static void on_launched(void *arg, int code, const struct err *why, const void *
             effort_round(ef);
         return;
     }
-    if (effort_is_transport(code)) {
+    if (effort_is_transport(code) || code == E_STALE) { /* stale: it is about to register anew, see fail_rebooted */
         effort_back_off(ef);
         return;
     }
     const struct node *node = effort_node(ef, node_id);
     char text[ERR_TEXT_MAX + 300];
     snprintf(text, sizeof(text), "%s: %s", node ? node->name : "?", why ? why->text : err_sentence(code));
-    give_up_launch(ef, text);
+    if (code != E_CREDENTIAL) {
+        give_up_launch(ef, text);
+        return;
+    }
+    /* An agent that has not registered yet knows no key. */
+    free(ef->excuse);
+    ef->excuse = xstrdup(text);
+    effort_back_off(ef);
 }
 
 static void launch_on(struct effort *ef, const struct job *j, uint32_t index) {
@@ -197,8 +204,8 @@ void launch_round(struct effort *ef, const struct job *j) {
         return;
     int64_t left_ms = launch_left_ms(ef);
     if (left_ms <= 0) {
-        ef->is_late = !ef->loads;
-        give_up_launch(ef, "the nodes could not be reached in time");
+        ef->is_late = !ef->loads && !ef->excuse;
+        give_up_launch(ef, ef->excuse ? ef->excuse : "the nodes could not be reached in time");
         return;
     }
     effort_again_in(ef, (uint64_t)left_ms);

@@ -236,6 +236,12 @@ static void on_started(void *arg, int code, const struct err *why, uint32_t pid,
     changed(t);
 }
 
+/* Whether the start was made before the machine was started anew: it may have run then. */
+static bool is_of_an_earlier_boot(const struct table *t, const struct launch_request *q) {
+    uint32_t boot = q->node_index < q->n_nodes ? q->nodes[q->node_index].boot : 0;
+    return boot && t->conf.boot && boot != t->conf.boot;
+}
+
 void table_launch(struct table *t, const struct launch_request *q, const void *bytes, size_t n, table_launched_fn fn,
                   void *arg) {
     uint64_t key = run_key(q->job_id, q->start_no);
@@ -247,6 +253,11 @@ void table_launch(struct table *t, const struct launch_request *q, const void *b
     }
     if (en && en->state != RUN_STARTING) {
         fn(arg, 0, NULL, en->pid);
+        return;
+    }
+    if (!en && is_of_an_earlier_boot(t, q)) {
+        fn(arg, err_set(&e, E_STALE, "job %u start %u was for this machine before it was started anew", q->job_id,
+                        q->start_no), &e, 0);
         return;
     }
     bool is_new = !en;

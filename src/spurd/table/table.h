@@ -19,6 +19,7 @@ struct table;
 
 struct table_conf {
     uint32_t clock_scale; /* what is in seconds becomes shorter by it, for tests; 1 */
+    uint32_t boot; /* node_boot: a start that was made for an earlier one may be forgotten here; 0: not looked at */
     void (*changed)(void *arg); /* runs came, went or ended: the reporter may have something to say */
     void *arg;
 };
@@ -32,7 +33,7 @@ void table_adopt(struct table *t, struct steps *steps);
 
 typedef void (*table_launched_fn)(void *arg, int code, const struct err *why, uint32_t pid);
 /* `fn` is called exactly once, perhaps before this returns. Of a run that is known it is the first launch's answer; of
- * a forgotten one E_CRED_REPLAY. */
+ * a forgotten one E_CRED_REPLAY; of one that was meant for an earlier boot of the machine, and is not known, E_STALE. */
 void table_launch(struct table *t, const struct launch_request *q, const void *bytes, size_t n, table_launched_fn fn,
                   void *arg);
 /* 0, E_NOT_FOUND (nothing of the run lives here), E_DENIED (another user's), E_BUSY (it is being started). */

@@ -200,6 +200,40 @@ static void half_a_launch_is_undone_everywhere(void **state) {
             half_a_launch(k & 1, seed, k & 2);
 }
 
+/* An agent that was just started takes no launch before it knows the controller's key: that is no failure. */
+struct keyless {
+    uint32_t n_refused, n_more;
+};
+
+static struct vanswer has_no_key(void *ctx, struct vscript *s, enum wire_method m, const void *q) {
+    struct keyless *k = ctx;
+    if (m == WIRE_Agent_Terminate)
+        return (struct vanswer){.code = E_NOT_FOUND};
+    if (!k->n_more)
+        return (struct vanswer){0};
+    k->n_more--;
+    k->n_refused++;
+    return (struct vanswer){.code = E_CREDENTIAL, .text = "no key yet"};
+}
+
+static void an_agent_without_the_key_is_asked_again(void **state) {
+    struct rig g;
+    struct keyless k = {.n_more = 3};
+    rig_init(&g, short_times);
+    rig_node(&g, "n1", has_no_key, &k);
+    uint32_t id = rig_submit(&g, &(struct rig_job){0});
+    rig_until(&g, id, "RUNNING", 5000);
+    assert_int_equal(k.n_refused, 3);
+    assert_int_equal(rig_job(&g, id)->launch_failures, 0);
+    k.n_more = 1000; /* one that never gets it is told by name */
+    id = rig_submit(&g, &(struct rig_job){0});
+    rig_until(&g, id, "CONFIGURING", 1000);
+    rig_until(&g, id, "PENDING", 9000);
+    assert_string_equal(rig_job(&g, id)->state_text, "n1: no key yet");
+    assert_false(vctl_node(g.c, "n1")->not_responding);
+    rig_fini(&g);
+}
+
 /* A node that says no ends the whole start, whatever the other is doing. */
 static void one_refusal_undoes_the_start_at_once(void **state) {
     struct rig g;
@@ -338,6 +372,7 @@ int main(void) {
         cmocka_unit_test(a_refusal_is_undone_with_a_pause_that_doubles_and_then_held),
         cmocka_unit_test(a_script_that_cannot_be_read_is_a_failed_launch),
         cmocka_unit_test(half_a_launch_is_undone_everywhere),
+        cmocka_unit_test(an_agent_without_the_key_is_asked_again),
         cmocka_unit_test(one_refusal_undoes_the_start_at_once),
         cmocka_unit_test(a_full_disk_delays_the_outcome),
         cmocka_unit_test(a_full_disk_delays_the_undoing),

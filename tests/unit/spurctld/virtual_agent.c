@@ -290,7 +290,7 @@ struct vagent *vagent_new(struct vworld *w, const char *name, uint32_t cpus, uin
 
 void vagent_start(struct vagent *a) {
     struct vhost_conf hc = {.address = a->address};
-    struct table_conf tc = {.changed = on_changed, .arg = a};
+    struct table_conf tc = {.boot = node_boot(&a->node), .changed = on_changed, .arg = a};
     struct report_conf rc = {.controllers = "ctl", .node = &a->node, .key = &a->key, .arg = a, .sample = on_sample,
                              .on_key = on_key, .on_registered = on_registered};
     must(!a->is_up);
@@ -345,6 +345,7 @@ void vagent_reboot(struct vagent *a, bool forget) {
     }
     if (!forget)
         return;
+    a->has_controller = false;
     for (cursor = 0; map64_next(&a->runs, &cursor, NULL, &v);)
         free(v);
     map64_fini(&a->runs);
