@@ -26,7 +26,7 @@ void rig_run(struct rig *g, uint64_t ms) {
 
 static struct register_request registration(const struct vscript *s, struct node *n) {
     *n = (struct node){.name = s->name, .address = s->name, .port = 6818, .cpus = s->cpus, .mem_mb = s->mem_mb,
-                       .public_key = (const uint8_t *)s->address, .n_public_key = CRED_PUBLIC_SIZE, .boot_id = "b"};
+                       .public_key = (const uint8_t *)s->address, .n_public_key = CRED_PUBLIC_SIZE, .boot_id = s->boot};
     return (struct register_request){.node = n, .runs = s->runs, .n_runs = s->n_runs};
 }
 
@@ -74,7 +74,7 @@ static void on_beat(void *arg, int code, const struct err *why, const void *repl
 }
 
 static void send_beat(struct rig *g, struct vscript *s, bool has_runs) {
-    struct heartbeat_request hb = {.name = s->name, .boot_id = "b", .runs_hash = 1 + s->n_runs, .has_runs = has_runs,
+    struct heartbeat_request hb = {.name = s->name, .boot_id = s->boot, .runs_hash = 1 + s->n_runs, .has_runs = has_runs,
                                    .runs = s->runs, .n_runs = has_runs ? s->n_runs : 0};
     struct beat *b = xnew(struct beat);
     *b = (struct beat){g, s};

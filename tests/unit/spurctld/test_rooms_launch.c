@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "rig.h"
+#include "spurd/table/table.h"
 
 static void short_times(struct rconf *conf, struct arena *a) {
     conf->launch_timeout_secs = 7; /* less than a call may take */
@@ -234,6 +235,83 @@ static void an_agent_without_the_key_is_asked_again(void **state) {
     rig_fini(&g);
 }
 
+/* The machine was started anew after it was asked: whatever it did with that is not done again. */
+static void a_machine_that_was_started_anew_is_not_asked_again(void **state) {
+    struct rig g;
+    rig_init(&g, NULL);
+    struct vscript *n = rig_node(&g, "n1", is_mute, NULL);
+    uint32_t id = rig_submit(&g, &(struct rig_job){0});
+    rig_until(&g, id, "CONFIGURING", 1000);
+    rig_run(&g, 1000);
+    assert_int_equal(n->n_launches, 1);
+    snprintf(n->boot, sizeof(n->boot), "c");
+    rig_until(&g, id, "NODE_FAIL", 15000);
+    assert_int_equal(n->n_launches, 1);
+    assert_string_equal(rig_job(&g, id)->state_text, "the node was started anew");
+    assert_true(rig_is_free(&g));
+    rig_fini(&g);
+}
+
+/* And of two, where the script's node was not asked yet: nothing has run, so it is only undone. */
+static void a_start_of_which_nothing_ran_is_undone(void **state) {
+    struct rig g;
+    rig_init(&g, NULL);
+    struct vscript *a = rig_node(&g, "a", NULL, NULL), *b = rig_node(&g, "b", is_mute, NULL);
+    uint32_t id = rig_submit(&g, &(struct rig_job){.min_nodes = 2, .n_tasks = 2});
+    rig_until(&g, id, "CONFIGURING", 1000);
+    rig_run(&g, 1000);
+    snprintf(a->boot, sizeof(a->boot), "c");
+    snprintf(b->boot, sizeof(b->boot), "c");
+    b->fn = rig_takes_all;
+    rig_until(&g, id, "COMPLETING", 15000);
+    assert_int_equal(rig_job(&g, id)->state, JOB_PENDING);
+    assert_int_equal(a->n_launches, 0);
+    rig_fini(&g);
+}
+
+/* A launch that was on its way all that time is refused by the agent: it can't know whether it ran. */
+struct started {
+    uint32_t n;
+};
+
+static void start_run(void *impl, uint64_t key, struct buf request, steps_started_fn fn, void *arg) {
+    ((struct started *)impl)->n++;
+    buf_fini(&request);
+}
+
+static void find_none(void *impl, void (*fn)(void *arg, const struct steps_found *found), void *arg) {
+}
+
+static void on_taken(void *arg, int code, const struct err *why, uint32_t pid) {
+    *(int *)arg = code;
+}
+
+static void an_agent_refuses_a_start_of_an_earlier_boot(void **state) {
+    struct vworld *w = vworld_new(1);
+    struct vhost *h = vhost_new(w, &(struct vhost_conf){0});
+    struct started st = {0};
+    struct steps steps = {.impl = &st, .find = find_none, .start = start_run};
+    struct table *t = table_new(vhost_host(h), &(struct table_conf){.boot = 7});
+    struct job_spec spec = {.uid = 1};
+    struct job_node node = {.boot = 5};
+    struct launch_request q = {.job_id = 1, .start_no = 1, .spec = &spec, .nodes = &node, .n_nodes = 1};
+    int code = 1;
+    table_adopt(t, &steps);
+    table_launch(t, &q, "", 0, on_taken, &code);
+    assert_int_equal(code, E_STALE);
+    assert_int_equal(st.n, 0);
+    node.boot = 7;
+    table_launch(t, &q, "", 0, on_taken, &code);
+    q.job_id = 2;
+    node.boot = 0; /* by a controller that does not say */
+    table_launch(t, &q, "", 0, on_taken, &code);
+    assert_int_equal(st.n, 2);
+    table_stop(t);
+    table_free(t);
+    vhost_free(h);
+    vworld_free(w);
+}
+
 /* A node that says no ends the whole start, whatever the other is doing. */
 static void one_refusal_undoes_the_start_at_once(void **state) {
     struct rig g;
@@ -373,6 +451,9 @@ int main(void) {
         cmocka_unit_test(a_script_that_cannot_be_read_is_a_failed_launch),
         cmocka_unit_test(half_a_launch_is_undone_everywhere),
         cmocka_unit_test(an_agent_without_the_key_is_asked_again),
+        cmocka_unit_test(a_machine_that_was_started_anew_is_not_asked_again),
+        cmocka_unit_test(a_start_of_which_nothing_ran_is_undone),
+        cmocka_unit_test(an_agent_refuses_a_start_of_an_earlier_boot),
         cmocka_unit_test(one_refusal_undoes_the_start_at_once),
         cmocka_unit_test(a_full_disk_delays_the_outcome),
         cmocka_unit_test(a_full_disk_delays_the_undoing),

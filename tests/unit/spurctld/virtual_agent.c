@@ -466,6 +466,7 @@ static void serve_script(void *ctx, struct vrequest *rq) {
 void vscript_init(struct vscript *s, struct vworld *w, const char *name, vscript_fn fn, void *ctx) {
     *s = (struct vscript){.world = w, .fn = fn, .ctx = ctx, .cpus = 4, .mem_mb = 1000};
     snprintf(s->name, sizeof(s->name), "%s", name);
+    snprintf(s->boot, sizeof(s->boot), "b");
     snprintf(s->address, sizeof(s->address), "%s:6818", name);
     vnet_listen(w, s->address, serve_script, s);
 }

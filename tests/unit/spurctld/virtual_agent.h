@@ -49,7 +49,7 @@ struct vscript;
 typedef struct vanswer (*vscript_fn)(void *ctx, struct vscript *s, enum wire_method m, const void *q);
 struct vscript {
     struct vworld *world;
-    char name[64], address[64];
+    char name[64], address[64], boot[8];
     vscript_fn fn;
     void *ctx;
     uint32_t cpus;
