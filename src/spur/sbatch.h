@@ -18,6 +18,7 @@ struct sbatch {
     const char *propagate; /* limits; NULL: all */
     const char *export;    /* --export; NULL: ALL */
     const char *node_list, *exclude;
+    const char *cwd; /* where the command was started */
     bool hold, wait, parsable, requeue, no_requeue, ignore_pbs;
     uint32_t quiet, verbose;
 };

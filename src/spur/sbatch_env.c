@@ -25,6 +25,8 @@ static const char *const gpu_names[] = {
     "CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "ZE_AFFINITY_MASK",
 };
 
+#define SUBMIT_DIR "SLURM_SUBMIT_DIR"
+
 static bool is(const char *name, size_t n, const char *text) {
     return strlen(text) == n && memcmp(name, text, n) == 0;
 }
@@ -70,7 +72,7 @@ static void add_all(const char *const *environ_, const char *const *item, uint32
     for (; *environ_; environ_++) {
         const char *equals = strchr(*environ_, '=');
         size_t n = equals ? (size_t)(equals - *environ_) : 0;
-        if (!n || (in_job && sbatch_env_is_outer(*environ_, n)))
+        if (!n || is(*environ_, n, SUBMIT_DIR) || (in_job && sbatch_env_is_outer(*environ_, n)))
             continue;
         bool is_later = false;
         for (uint32_t i = 0; i < n_items && !is_later; i++)
@@ -113,8 +115,15 @@ static bool is_repeated(const char *const *item, uint32_t n, uint32_t i) {
     return false;
 }
 
+/* The node takes the job's directory for it, unless it is told another one here. */
+static void add_submit_dir(const struct sbatch *s, struct buf *out) {
+    if (s->cwd && !str_eq(s->cwd, s->spec.work_dir))
+        add(out, arena_printf(&s->c->arena, SUBMIT_DIR "=%s", s->cwd));
+}
+
 void sbatch_env(struct sbatch *s, const char *const *environ_, struct buf *out) {
     const char *export = s->export ? s->export : "ALL";
+    add_submit_dir(s, out);
     if (strcasecmp(export, "ALL") == 0) {
         add_all(environ_, NULL, 0, out);
         return;

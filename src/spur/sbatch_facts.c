@@ -49,13 +49,14 @@ static void read_limits(struct sbatch *s) {
 
 static int read_directory(struct sbatch *s, struct err *e) {
     const char *asked = s->spec.work_dir;
-    if (asked && *asked == '/')
-        return 0;
+    bool is_whole = asked && *asked == '/';
     autofree char *cwd = getcwd(NULL, 0);
     if (!cwd)
-        return err_sys(e, "Can't tell the working directory");
+        return is_whole ? 0 : err_sys(e, "Can't tell the working directory");
     struct arena *a = &s->c->arena;
-    s->spec.work_dir = asked && *asked ? arena_printf(a, "%s/%s", cwd, asked) : arena_strdup(a, cwd);
+    s->cwd = arena_strdup(a, cwd);
+    if (!is_whole)
+        s->spec.work_dir = asked && *asked ? arena_printf(a, "%s/%s", cwd, asked) : s->cwd;
     return 0;
 }
 

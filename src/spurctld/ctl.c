@@ -376,7 +376,8 @@ int ctl_new(const struct ctl_options *o, struct ctl **out, struct err *e) {
     c->options = *o;
     c->started_unix = time(NULL);
     c->room.conf = &c->conf;
-    int rc = load_config(o, &c->conf_arena, &c->conf);
+    int rc = load_config(o, &c->start_arena, &c->conf);
+    c->at_start = c->conf;
     if (rc)
         err_set(e, rc, "the configuration has problems; nothing was started");
     if (!rc)
@@ -431,6 +432,7 @@ void ctl_free(struct ctl *c) {
     cred_key_fini(&r->launch_key);
     secret_fini(&r->jwt);
     arena_fini(&c->conf_arena);
+    arena_fini(&c->start_arena);
     free(c->listen_text);
     free(c->state_dir);
     free(c);

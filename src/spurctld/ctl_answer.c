@@ -165,7 +165,7 @@ void ctl_diag(void *ctx, bool reset, struct diag_reply *out, struct arena *a) {
 
 struct reconfiguring {
     struct ctl *c;
-    struct arena arena;
+    struct arena arena, notes_arena;
     struct conf conf;
     VEC(const char *) notes;
     bool changed;
@@ -177,35 +177,24 @@ static void finish(struct reconfiguring *rc, int code, const struct err *why) {
     struct reconfigure_reply reply = {rc->changed, rc->notes.p, (uint32_t)rc->notes.n};
     rc->done(rc->arg, code, why, &reply);
     vec_fini(&rc->notes);
+    arena_fini(&rc->notes_arena);
     arena_fini(&rc->arena); /* empty where the configuration was taken over */
     free(rc);
 }
 
 /* What is read at start only: a change is told, and takes effect with the next start. */
-static void note_restart_keys(struct reconfiguring *rc, const struct conf *old, const struct conf *new_conf) {
-    const struct {
-        const char *key, *a, *b;
-    } keys[] = {
-        {"[controller] listen_addr", old->listen_addr, new_conf->listen_addr},
-        {"[controller] raft_listen_addr", old->raft_listen_addr, new_conf->raft_listen_addr},
-        {"[controller] socket", old->socket, new_conf->socket},
-        {"[auth] jwt_key", old->jwt_key, new_conf->jwt_key},
-        {"[auth] jwt_key_file", old->jwt_key_file, new_conf->jwt_key_file},
-        {"[logging] file", old->log_file, new_conf->log_file},
-        {"[logging] format", old->log_format, new_conf->log_format},
-    };
-    for (size_t i = 0; i < ARRAY_LEN(keys); i++)
-        if (!str_eq(keys[i].a, keys[i].b))
-            vec_push(&rc->notes, arena_printf(&rc->c->conf_arena, "%s changes with the next start", keys[i].key));
-    if (old->auth_mode != new_conf->auth_mode)
-        vec_push(&rc->notes, "[auth] mode changes with the next start");
+static void note_restart_keys(struct reconfiguring *rc, const struct conf *running) {
+    const char *const *key;
+    uint32_t n = conf_restart_keys(&rc->notes_arena, running, &rc->conf, &key);
+    for (uint32_t i = 0; i < n; i++)
+        vec_push(&rc->notes, arena_printf(&rc->notes_arena, "%s changes with the next start", key[i]));
 }
 
 /* The rest of the new file becomes this member's; what needs a restart stays as it was. */
 static void take_over(struct ctl *c, struct reconfiguring *rc) {
     struct conf next = rc->conf;
     enum log_level level;
-    next.auth_mode = c->conf.auth_mode;
+    next.auth_mode = c->at_start.auth_mode;
     if (!c->options.log_level && next.log_level && !log_level_parse(next.log_level, &level))
         log_set_level(level);
     arena_fini(&c->conf_arena);
@@ -237,10 +226,7 @@ void ctl_reconfigure(void *ctx, void (*done)(void *arg, int code, const struct e
     }
     const struct rconf *in_force = room_rconf(&c->room);
     rc->changed = in_force->n_hash != 32 || memcmp(in_force->hash, rc->conf.rep.hash, 32) != 0;
-    struct conf old = c->conf;
-    note_restart_keys(rc, &old, &rc->conf);
-    for (size_t i = 0; i < rc->notes.n; i++) /* they must outlive the arena that goes in take_over */
-        rc->notes.p[i] = arena_strdup(&rc->arena, rc->notes.p[i]);
+    note_restart_keys(rc, &c->at_start);
     take_over(c, rc);
     lead_offer_config(c->room.lead, true, on_taken, rc);
 }

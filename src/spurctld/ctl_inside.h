@@ -23,8 +23,9 @@
 struct ctl {
     struct ctl_options options;
     char *state_dir;
-    struct arena conf_arena;
-    struct conf conf;
+    struct arena start_arena, conf_arena;
+    struct conf at_start; /* as it was read at the start */
+    struct conf conf;     /* as it was read last, with what needs a restart as it was at the start */
     struct loop *loop;
     struct pool *pool;
     struct blob_store *blobs;

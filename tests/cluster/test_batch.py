@@ -239,6 +239,13 @@ def test_relative_output_follows_chdir(shared):
     assert (shared.work / "w" / "z.txt").read_text() == f"{shared.work}/w\n"
 
 
+@pytest.mark.parametrize("export", ["ALL", "NONE"])
+def test_submit_dir_is_where_sbatch_was_started(shared, export):
+    job, _ = ended(shared, "-D", "/", "--export", export, "-o", str(shared.work / "s.out"), "--wrap", "echo $PWD $SLURM_SUBMIT_DIR $SPUR_SUBMIT_DIR",
+                   env={**shared.env, "SLURM_SUBMIT_DIR": "/left/over"})
+    assert (shared.work / "s.out").read_text() == f"/ {shared.work} {shared.work}\n"
+
+
 # ---- how jobs end ----
 
 

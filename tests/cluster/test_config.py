@@ -186,6 +186,10 @@ def test_what_needs_a_restart_is_told(cluster):
     told = got.stdout + got.stderr
     assert "[auth] mode changes with the next start" in told and "[logging] format changes with the next start" in told
     assert c.run("squeue", env=c.tcp_env(), check=False).returncode != 0, "the mode is still the one of the start"
+    set_conf(c, c.conf_text + '\n[controller]\npeers = ["localhost:6821"]\n')
+    told = c.run("scontrol reconfigure")
+    assert "[controller] peers changes" in told.stdout + told.stderr and "[auth] mode" not in told.stdout + told.stderr
+    set_conf(c, c.conf_text.replace('mode = "required"', 'mode = "permissive"'))
     c.ctld.restart()
     assert c.run("squeue", env=c.tcp_env(), uid=NOBODY, check=False).returncode == 0
 

@@ -37,7 +37,9 @@ struct conf {
     const char *state_dir; /* "/var/spool/spur"; --state-dir goes before it */
     const char *socket; /* the local socket; NULL: STATE_DIR/spurctld.sock */
     /* [auth] */
-    enum auth_mode auth_mode; /* plugin = "none" makes it AUTH_DISABLED */
+    enum auth_mode auth_mode;   /* in force: plugin = "none" makes it AUTH_DISABLED */
+    uint32_t auth_mode_asked;   /* enum auth_mode, as the file has it */
+    const char *auth_plugin;
     const char *jwt_key, *jwt_key_file; /* jwt_key: the key, or a file's path; at most one of the two is set */
     /* [logging] */
     const char *log_level, *log_format, *log_file; /* log_file NULL: standard error */
@@ -53,6 +55,10 @@ void conf_defaults(struct arena *a, struct conf *out);
 /* The canonical text of the replicated part: equal settings give equal texts, whatever the file's layout. Its hash
  * (made by the caller) decides whether a member offers its file. */
 void conf_rep_text(const struct rconf *r, struct str *out);
+
+/* The keys of the local part whose values differ and count from the next start on, as "[controller] socket". The texts
+ * are in the arena. */
+uint32_t conf_restart_keys(struct arena *a, const struct conf *before, const struct conf *after, const char *const **out);
 
 /* `Key = value` rows as scontrol show config prints, of what is in force. */
 void conf_show(const struct conf *c, const struct rconf *in_force, struct str *out);

@@ -94,7 +94,8 @@ void conf_show(const struct conf *c, const struct rconf *in_force, struct str *o
     struct rows rows = {.arena = &a};
     size_t n;
     const struct conf_key *k = conf_keys(&n);
-    struct conf_all all = {.c = *c, .auth_mode = c->auth_mode};
+    struct conf_all all = {.c = *c};
+    all.c.auth_mode_asked = c->auth_mode;
     if (in_force)
         all.c.rep = *in_force;
     all.admission_mode = all.c.rep.admission_token;
@@ -112,6 +113,47 @@ void conf_show(const struct conf *c, const struct rconf *in_force, struct str *o
     for (size_t i = 0; i < rows.v.n; i++)
         str_addf(out, "%s\n", rows.v.p[i]);
     vec_fini(&rows.v);
+}
+
+/* ---- what a restart would change ---- */
+
+static bool is_same_list(const char *const *a, uint32_t n_a, const char *const *b, uint32_t n_b) {
+    bool is_same = n_a == n_b;
+    for (uint32_t i = 0; i < n_a && is_same; i++)
+        is_same = str_eq(a[i], b[i]);
+    return is_same;
+}
+
+static bool is_same_value(const struct conf_key *k, const void *a, const void *b) {
+    const char *x = (const char *)a + k->off, *y = (const char *)b + k->off;
+    const uint32_t *n_x = (const void *)((const char *)a + k->off_n), *n_y = (const void *)((const char *)b + k->off_n);
+    switch (k->type) {
+    case CONF_U32:
+    case CONF_WORD:
+    case CONF_LIMIT:
+        return memcmp(x, y, sizeof(uint32_t)) == 0;
+    case CONF_U64:
+        return memcmp(x, y, sizeof(uint64_t)) == 0;
+    case CONF_BOOL:
+        return *(const bool *)(const void *)x == *(const bool *)(const void *)y;
+    case CONF_STRS:
+        return is_same_list(*(const char *const *const *)(const void *)x, *n_x, *(const char *const *const *)(const void *)y, *n_y);
+    default:
+        return str_eq(*(const char *const *)(const void *)x, *(const char *const *)(const void *)y);
+    }
+}
+
+uint32_t conf_restart_keys(struct arena *a, const struct conf *before, const struct conf *after, const char *const **out) {
+    const struct conf_all x = {.c = *before}, y = {.c = *after};
+    size_t n;
+    const struct conf_key *k = conf_keys(&n);
+    const char **names = arena_calloc(a, n, sizeof(*names));
+    uint32_t n_names = 0;
+    for (size_t i = 0; i < n; i++)
+        if (k[i].scope == CONF_LOCAL && !is_same_value(&k[i], &x, &y))
+            names[n_names++] = arena_printf(a, "[%s] %s", k[i].section, k[i].key);
+    *out = names;
+    return n_names;
 }
 
 /* ---- the sample file ---- */
@@ -210,7 +252,7 @@ static void add_key_row(const struct conf_key *k, struct str *out) {
         str_addf(out, "`%s` | ", str_text(&def));
     else
         str_add(out, "not set | ");
-    str_add(out, k->scope == CONF_SHARED ? "reconfigure | " : "restart | ");
+    str_add(out, k->scope == CONF_LOCAL ? "restart | " : "reconfigure | ");
     add_cell(k->doc, out);
     out->p[--out->n] = '\0'; /* the blank behind the last bar */
     str_addc(out, '\n');

@@ -22,13 +22,13 @@ enum conf_type {
     CONF_LIST,
 };
 enum conf_shape { CONF_SHAPE_TABLE, CONF_SHAPE_TABLES };
-enum conf_scope { CONF_LOCAL, CONF_SHARED };
+enum conf_scope { CONF_LOCAL, CONF_LIVE, CONF_SHARED };
 
 /* What the keys fill in. Behind `c` is what no one else needs: values that become something else in config_check.c. */
 struct conf_all {
     struct conf c;
-    const char *auth_plugin, *scheduler_plugin, *flavor;
-    uint32_t auth_mode, admission_mode;
+    const char *scheduler_plugin, *flavor;
+    uint32_t admission_mode;
 };
 struct conf_part {
     struct part p;

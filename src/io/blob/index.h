@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Where each blob is: a hash table of 48-byte entries and 4-byte slots. Entries never move; one that was removed is
- * used again by a later add. Not thread safe. All-zero is empty.
+ * Where each blob is: 56-byte entries under a hash map. Entries never move; one that was removed is used again by a
+ * later add. Not thread safe. All-zero is empty.
  */
 #ifndef SPUR_IO_BLOB_INDEX_H
 #define SPUR_IO_BLOB_INDEX_H
 
+#include "base/map.h"
 #include "base/vec.h"
 #include "io/blob/blob.h"
 
 struct blob_entry {
+    struct blob_entry *next; /* the index's */
     struct blob_hash hash;
     uint32_t pack;        /* 0: the entry is free */
     uint32_t offset;      /* of its record in the pack */
@@ -19,9 +21,10 @@ struct blob_entry {
 };
 
 struct blob_index {
-    uint32_t *slot; /* number of an entry plus 1; 0: free */
-    uint32_t n_slots, n, n_made, first_free;
+    struct map64 by_name;
     VEC(struct blob_entry *) chunks;
+    uint32_t n, n_made;            /* in use; ever given out */
+    struct blob_entry *first_free; /* those that were removed, by `next` */
 };
 
 void index_fini(struct blob_index *ix);

@@ -23,7 +23,7 @@ static void add(struct blob_index *ix, uint32_t n) {
 }
 
 static void an_entry_is_small(void **state) {
-    assert_int_equal(sizeof(struct blob_entry), 48);
+    assert_int_equal(sizeof(struct blob_entry), 56);
 }
 
 static void against_a_plain_array(void **state) {
@@ -84,9 +84,9 @@ static void memory_a_blob(void **state) {
     struct blob_index ix = {0};
     for (uint32_t n = 0; n < N; n++)
         add(&ix, n);
-    size_t bytes = ix.chunks.n * 4096 * sizeof(struct blob_entry) + ix.n_slots * sizeof(uint32_t);
+    size_t bytes = ix.chunks.n * 4096 * sizeof(struct blob_entry) + (ix.by_name.now.cap + ix.by_name.old.cap) * sizeof(struct map64_slot);
     print_message("%.1f bytes a blob\n", (double)bytes / N);
-    assert_true(bytes / N <= 64);
+    assert_true(bytes / N <= 128); /* N is where a table has just grown: the worst moment */
     index_fini(&ix);
 }
 
