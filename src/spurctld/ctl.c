@@ -135,6 +135,8 @@ static void collect_blobs(struct ctl *c) {
 static void on_snapshot_taken(void *arg, uint64_t index, int code, const struct err *why, const void *manifest,
                               size_t n) {
     struct ctl *c = arg;
+    if (!c->journal)
+        return; /* it went first: the daemon is stopping */
     if (code) {
         log_error("snapshot at %llu failed: %s", (unsigned long long)index, why->text);
         journal_snapshot_failed(c->journal, index);
@@ -407,6 +409,8 @@ void ctl_free(struct ctl *c) {
         query_free(r->query);
     r->query = NULL;
     c->is_elected = false;
+    if (c->snapshots)
+        snapshots_stop(c->snapshots);
     if (c->host) {
         r->host->timer_stop(r->host->impl, c->again);
         room_follow(r);

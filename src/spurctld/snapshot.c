@@ -33,10 +33,13 @@ REC_DECLARE(manifest, MANIFEST_FIELDS)
 REC_DEFINE(manifest, MANIFEST_FIELDS)
 #undef REC_SELF
 
+enum { LONGEST_SLEEP_MS = 50 };
+
 struct snapshots {
     struct room *room;
     char *dir;
     uint64_t rate;
+    _Atomic bool stopping;
     unsigned n_out;
     struct snapshots_stats stats;
 };
@@ -75,6 +78,10 @@ int snapshots_open(struct room *r, const char *dir, uint64_t rate, struct snapsh
     return 0;
 }
 
+void snapshots_stop(struct snapshots *s) {
+    s->stopping = true;
+}
+
 void snapshots_close(struct snapshots *s) {
     if (!s)
         return;
@@ -87,9 +94,9 @@ static void hold_rate(const struct taking *t) {
     if (!t->s->rate)
         return;
     uint64_t due_ms = t->size * 1000 / t->s->rate, spent_ms = mono_ms() - t->begun_ms;
-    if (due_ms > spent_ms) {
-        uint64_t ms = due_ms - spent_ms;
-        struct timespec ts = {(time_t)(ms / 1000), (long)(ms % 1000) * 1000000};
+    for (uint64_t ms; due_ms > spent_ms && !t->s->stopping; spent_ms += ms) {
+        ms = MIN(due_ms - spent_ms, LONGEST_SLEEP_MS);
+        struct timespec ts = {0, (long)ms * 1000000};
         nanosleep(&ts, NULL);
     }
 }
@@ -109,7 +116,7 @@ static int write_some(void *arg, const void *p, size_t n, struct err *e) {
         t->size += (uint64_t)k;
     }
     hold_rate(t);
-    return 0;
+    return t->s->stopping ? err_set(e, E_STOPPING, "the daemon is stopping") : 0;
 }
 
 static int sync_dir(const char *dir, struct err *e) {

@@ -13,6 +13,8 @@ struct snapshots;
 
 /* `dir` is made when missing. rate: bytes a second, 0: no bound. */
 int snapshots_open(struct room *r, const char *dir, uint64_t rate, struct snapshots **out, struct err *e);
+/* Those under way fail soon, and later ones at once. */
+void snapshots_stop(struct snapshots *s);
 void snapshots_close(struct snapshots *s); /* none may be under way */
 
 /* Pins a view now, writes it, waits until history has everything up to it, then gives the manifest (borrowed). Files that

@@ -158,10 +158,11 @@ class Cluster:
     """One controller and some agents.
 
     conf: text put into spur.conf after what is always there; auth: [auth] mode, or None; auth_lines: more of that table;
-    scale: --test-clock-scale of all daemons; node_args: further arguments of every agent."""
+    scale: --test-clock-scale of all daemons; node_args, ctld_args: further arguments of every agent, of the
+    controller."""
 
     def __init__(self, nodes=1, conf="", auth="required", auth_lines="", cpus=4, memory_mb=4000, scale=None, node_args=(), admission=None,
-                 scheduler="", controller=""):
+                 scheduler="", controller="", ctld_args=()):
         self.root = pathlib.Path(tempfile.mkdtemp(prefix="spur-t-"))
         os.chmod(self.root, 0o755)
         self.work = self.root / "work"
@@ -171,7 +172,7 @@ class Cluster:
         self.conf_path = self.root / "spur.conf"
         self.scale = scale
         self.cpus, self.memory_mb = cpus, memory_mb
-        self.node_args = list(node_args)
+        self.node_args, self.ctld_args = list(node_args), list(ctld_args)
         self.port = 0
         self.daemon_env = {"SPUR_TEST_ROOT": str(self.root), "TZ": os.environ.get("TZ", "UTC")}
         mode = f'mode = "{auth}"\n' if auth else ""
@@ -197,7 +198,7 @@ class Cluster:
 
     def _ctld_arguments(self):
         return [f"--config={self.conf_path}", f"--listen=127.0.0.1:{self.port}", "--state-dir", self.state,
-                *self._scale_arguments()]
+                *self._scale_arguments(), *self.ctld_args]
 
     def _node_arguments(self, name, cpus, memory_mb, extra):
         token = self.state / "join.token"

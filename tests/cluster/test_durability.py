@@ -426,6 +426,17 @@ def port_is_free(port):
     return True
 
 
+def test_sigterm_does_not_wait_for_a_snapshot(new_cluster):
+    c = new_cluster(nodes=0, controller="snapshot_entries = 100", ctld_args=["--snapshot-rate=2000"])
+    for _ in range(150):
+        c.submit("-H", "--wrap", "true")
+    wait_for(lambda: list((c.state / "snapshots").glob("*.tmp")), what="a snapshot being written")
+    assert c.ctld.kill(signal.SIGTERM) < 1.0 and c.ctld.process.returncode == 0
+    assert not list((c.state / "snapshots").glob("*.tmp"))
+    c.ctld.start()
+    assert len(c.queue()) == 150
+
+
 def test_sigterm_frees_port_and_lock_within_a_second(cluster):
     c = cluster
     job, pid = started(c)
