@@ -4,6 +4,62 @@
  */
 #include "wire/messages.h"
 
+#define REC_SELF node_place
+REC_DEFINE(node_place, NODE_PLACE_FIELDS)
+#undef REC_SELF
+
+#define REC_SELF step_ticket
+REC_DEFINE(step_ticket, STEP_TICKET_FIELDS)
+#undef REC_SELF
+
+#define REC_SELF step_ticket_signed
+REC_DEFINE(step_ticket_signed, STEP_TICKET_SIGNED_FIELDS)
+#undef REC_SELF
+
+#define REC_SELF step_ref
+REC_DEFINE(step_ref, STEP_REF_FIELDS)
+#undef REC_SELF
+
+#define REC_SELF requeue_request
+REC_DEFINE(requeue_request, REQUEUE_REQUEST_FIELDS)
+#undef REC_SELF
+
+#define REC_SELF suspend_request
+REC_DEFINE(suspend_request, SUSPEND_REQUEST_FIELDS)
+#undef REC_SELF
+
+#define REC_SELF update_request
+REC_DEFINE(update_request, UPDATE_REQUEST_FIELDS)
+#undef REC_SELF
+
+#define REC_SELF step_request
+REC_DEFINE(step_request, STEP_REQUEST_FIELDS)
+#undef REC_SELF
+
+#define REC_SELF step_reply
+REC_DEFINE(step_reply, STEP_REPLY_FIELDS)
+#undef REC_SELF
+
+#define REC_SELF attend_request
+REC_DEFINE(attend_request, ATTEND_REQUEST_FIELDS)
+#undef REC_SELF
+
+#define REC_SELF attend_reply
+REC_DEFINE(attend_reply, ATTEND_REPLY_FIELDS)
+#undef REC_SELF
+
+#define REC_SELF attach_request
+REC_DEFINE(attach_request, ATTACH_REQUEST_FIELDS)
+#undef REC_SELF
+
+#define REC_SELF step_report
+REC_DEFINE(step_report, STEP_REPORT_FIELDS)
+#undef REC_SELF
+
+#define REC_SELF suspend_run_request
+REC_DEFINE(suspend_run_request, SUSPEND_RUN_REQUEST_FIELDS)
+#undef REC_SELF
+
 #define REC_SELF nothing
 REC_DEFINE(nothing, NOTHING_FIELDS)
 #undef REC_SELF

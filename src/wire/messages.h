@@ -14,11 +14,46 @@
 #include "core/model/cluster.h"
 #include "core/model/job.h"
 #include "core/model/node.h"
+#include "core/model/step.h"
 
 #define TOKEN_SIZE 16
 
 #define NOTHING_FIELDS(F) F(BOOL, unused, 1, _)
 REC_DECLARE(nothing, NOTHING_FIELDS)
+
+/* Where a node is reached. */
+#define NODE_PLACE_FIELDS(F) F(STR, name, 1, _) F(STR, address, 2, _) F(U32, port, 3, _)
+REC_DECLARE(node_place, NODE_PLACE_FIELDS)
+
+/* What the controller lets a client do on one node: signed bytes (wire/proof.h), good for one node, job, start, step and
+ * user, for a while. The client passes them on as they are. */
+enum ticket_use { TICKET_LAUNCH = 1, TICKET_ATTACH = 2, TICKET_COPY = 3 };
+#define STEP_TICKET_FIELDS(F)                                                                                         \
+    F(U32, use, 1, _) /* enum ticket_use */                                                                           \
+    F(STR, node_name, 2, _)                                                                                           \
+    F(U32, job_id, 3, _)                                                                                              \
+    F(U32, start_no, 4, _)                                                                                            \
+    F(U32, step_id, 5, _)                                                                                             \
+    F(U32, uid, 6, _)                                                                                                 \
+    F(U32, gid, 7, _)                                                                                                 \
+    F(STR, user, 8, _)                                                                                                \
+    F(I64, expires_unix, 9, _)                                                                                        \
+    F(SUB, step, 10, step)         /* all of its shape; the node finds itself by name */                              \
+    F(SUB, spec, 11, job_spec)     /* of the job: what its environment says */                                        \
+    F(LIST, job_nodes, 12, job_node)                                                                                  \
+    F(U32, node_index, 13, _)      /* in the step */                                                                  \
+    F(STR, cluster_name, 14, _)                                                                                       \
+    F(U32, kill_wait_secs, 15, _)                                                                                     \
+    F(STR, partition, 16, _)                                                                                          \
+    F(I64, job_end_unix, 17, _)    /* 0: no limit */                                                                  \
+    F(U32, restarts, 18, _)                                                                                           \
+    F(SUB, array, 19, job_array)
+REC_DECLARE(step_ticket, STEP_TICKET_FIELDS)
+#define STEP_TICKET_SIGNED_FIELDS(F)                                                                                  \
+    F(BYTES, ticket, 1, _) /* a step_ticket, encoded */                                                               \
+    F(BYTES, signature, 2, _)                                                                                         \
+    F(SUB, place, 3, node_place)
+REC_DECLARE(step_ticket_signed, STEP_TICKET_SIGNED_FIELDS)
 
 /* ---- jobs ---- */
 
@@ -26,20 +61,30 @@ REC_DECLARE(nothing, NOTHING_FIELDS)
     F(BYTES, token, 1, _)                                                                                              \
     F(SUB, spec, 2, job_spec) /* without script_hash, env_hash and deps, which the controller makes */                 \
     F(BYTES, script, 3, _)                                                                                             \
-    F(BYTES, env, 4, _) /* NAME=value NUL … */
+    F(BYTES, env, 4, _) /* NAME=value NUL … */                                                                        \
+    F(BOOL, test_only, 5, _) /* only say when and where it could start; nothing is kept */
 REC_DECLARE(submit_request, SUBMIT_REQUEST_FIELDS)
 #define SUBMIT_REPLY_FIELDS(F)                                                                                         \
     F(U32, job_id, 1, _)                                                                                               \
     F(STR, sluid, 2, _)                                                                                                \
-    F(STRS, warnings, 3, _) /* for stderr, without "sbatch: warning: " */
+    F(STRS, warnings, 3, _) /* for stderr, without "sbatch: warning: " */                                             \
+    F(I64, start_unix, 4, _) /* of test_only, as the following */                                                     \
+    F(U32, n_cpus, 5, _)                                                                                              \
+    F(STRS, nodes, 6, _)                                                                                              \
+    F(STR, partition, 7, _)
 REC_DECLARE(submit_reply, SUBMIT_REPLY_FIELDS)
 
 /* One job's outcome in a request that names several. */
 #define JOB_RESULT_FIELDS(F)                                                                                           \
     F(U32, job_id, 1, _)                                                                                               \
     F(U32, error, 2, _) /* row number of err.def; 0: done */                                                           \
-    F(STR, text, 3, _)
+    F(STR, text, 3, _)\
+    F(STR, id_text, 4, _) /* as it was asked for: "12_[3-5]", "12.0"; NULL: the number */
 REC_DECLARE(job_result, JOB_RESULT_FIELDS)
+
+/* A step of a job; STEP_BATCH is the batch script. */
+#define STEP_REF_FIELDS(F) F(U32, job_id, 1, _) F(U32, array_task, 2, _) /* + 1 */ F(U32, step_id, 3, _)
+REC_DECLARE(step_ref, STEP_REF_FIELDS)
 
 /* Which jobs: those of all conditions that are given. Ids that are not there have a result with E_JOB_ID. */
 #define CANCEL_REQUEST_FIELDS(F)                                                                                       \
@@ -47,7 +92,17 @@ REC_DECLARE(job_result, JOB_RESULT_FIELDS)
     F(U32S, job_ids, 2, _)                                                                                             \
     F(STR, user, 3, _)                                                                                                 \
     F(U32, signal, 4, _)     /* 0: end the job; else send this signal to what runs */                                  \
-    F(BOOL, batch_only, 5, _) /* signal the batch shell only */
+    F(BOOL, batch_only, 5, _) /* signal the batch shell only */                                                       \
+    F(LIST, targets, 6, job_target) /* arrays and tasks; job_ids is for plain jobs */                                 \
+    F(LIST, steps, 7, step_ref)                                                                                       \
+    F(STR, name, 8, _)                                                                                                \
+    F(STR, partition, 9, _)                                                                                           \
+    F(STR, account, 10, _)                                                                                            \
+    F(STR, qos, 11, _)                                                                                                \
+    F(U32S, states, 12, _) /* enum job_state: only jobs in one of them */                                             \
+    F(STRS, nodes, 13, _)  /* only jobs that are on one of them */                                                    \
+    F(BOOL, full, 14, _)   /* signal the batch shell and all steps */                                                 \
+    F(BOOL, hurry, 15, _)
 REC_DECLARE(cancel_request, CANCEL_REQUEST_FIELDS)
 #define RESULTS_FIELDS(F) F(LIST, results, 1, job_result)
 REC_DECLARE(results, RESULTS_FIELDS)
@@ -56,13 +111,15 @@ enum hold_op { HOLD_OP_HOLD = 1, HOLD_OP_UHOLD = 2, HOLD_OP_RELEASE = 3 };
 #define HOLD_REQUEST_FIELDS(F)                                                                                         \
     F(BYTES, token, 1, _)                                                                                              \
     F(U32S, job_ids, 2, _)                                                                                             \
-    F(U32, op, 3, _)
+    F(U32, op, 3, _)                                                                                                  \
+    F(LIST, targets, 4, job_target)
 REC_DECLARE(hold_request, HOLD_REQUEST_FIELDS)
 
 #define JOBS_REQUEST_FIELDS(F)                                                                                         \
     F(U32S, job_ids, 1, _)   /* none: all. One id that is not there alone: E_JOB_ID */                                 \
     F(STR, user, 2, _)                                                                                                 \
-    F(BOOL, with_ended, 3, _) /* also those that are over */
+    F(BOOL, with_ended, 3, _) /* also those that are over */                                                          \
+    F(BOOL, with_steps, 4, _) /* with the steps that they have */
 REC_DECLARE(jobs_request, JOBS_REQUEST_FIELDS)
 #define JOB_INFO_FIELDS(F)                                                                                             \
     F(SUB, job, 1, job)                                                                                                \
@@ -73,7 +130,8 @@ REC_DECLARE(jobs_request, JOBS_REQUEST_FIELDS)
     F(U32, least_nodes, 6, _) /* that it needs while it waits: what -N said, or more where its tasks fill more */      \
     F(STR, reason_text, 7, _) /* in more words than the reason's; NULL: those */                                       \
     F(STRS, promised_nodes, 8, _) /* where it is to start at expected_start_unix */                                    \
-    F(U32, limit_min, 9, _)       /* of a job that never started: as asked, else its first partition's; TIME_LIMIT_NONE */
+    F(U32, limit_min, 9, _)       /* of a job that never started: as asked, else its first partition's; TIME_LIMIT_NONE */\
+    F(LIST, steps, 10, step) /* asked for with with_steps, and in history */
 REC_DECLARE(job_info, JOB_INFO_FIELDS)
 #define JOBS_REPLY_FIELDS(F)                                                                                           \
     F(LIST, jobs, 1, job_info) /* ascending by id */                                                                   \
@@ -82,6 +140,57 @@ REC_DECLARE(job_info, JOB_INFO_FIELDS)
     F(STR, cluster_name, 4, _)                                                                                         \
     F(U32, scheduler_interval_secs, 5, _)
 REC_DECLARE(jobs_reply, JOBS_REPLY_FIELDS)
+
+/* More of what steers jobs: one result each, in order. */
+#define REQUEUE_REQUEST_FIELDS(F)                                                                                     \
+    F(BYTES, token, 1, _)                                                                                             \
+    F(LIST, targets, 2, job_target)                                                                                   \
+    F(BOOL, hold, 3, _) /* requeuehold */
+REC_DECLARE(requeue_request, REQUEUE_REQUEST_FIELDS)
+#define SUSPEND_REQUEST_FIELDS(F) F(BYTES, token, 1, _) F(LIST, targets, 2, job_target) F(BOOL, resume, 3, _)
+REC_DECLARE(suspend_request, SUSPEND_REQUEST_FIELDS)
+#define UPDATE_REQUEST_FIELDS(F)                                                                                      \
+    F(BYTES, token, 1, _)                                                                                             \
+    F(LIST, targets, 2, job_target)                                                                                   \
+    F(U32, changes, 3, _)      /* bits: CHANGE_… of core/model/job.h */                                               \
+    F(SUB, spec, 4, job_spec)  /* the new values, as sbatch would send them */                                        \
+    F(U64, priority_set, 5, _) /* + 1 */
+REC_DECLARE(update_request, UPDATE_REQUEST_FIELDS)
+
+/* ---- steps ---- */
+
+/* Waits (some 20 s at most, then E_STEP_BUSY: ask again with the same token) until the step fits beside the others. */
+#define STEP_REQUEST_FIELDS(F)                                                                                        \
+    F(BYTES, token, 1, _)                                                                                             \
+    F(U32, job_id, 2, _)                                                                                              \
+    F(SUB, spec, 3, step_spec)
+REC_DECLARE(step_request, STEP_REQUEST_FIELDS)
+#define STEP_REPLY_FIELDS(F)                                                                                          \
+    F(SUB, step, 1, step)                                                                                             \
+    F(LIST, tickets, 2, step_ticket_signed) /* one a node, in the step's order */                                     \
+    F(SUB, job, 3, job)                                                                                               \
+    F(STR, cluster_name, 4, _)
+REC_DECLARE(step_reply, STEP_REPLY_FIELDS)
+
+/* The client of an interactive job, or of a step, says that it is there. Answered when the job (or step) changed since
+ * `seen_state`, or after some 10 s: ask again. When nobody asks for attend_secs, the job (or step) is ended. */
+#define ATTEND_REQUEST_FIELDS(F)                                                                                      \
+    F(U32, job_id, 1, _)                                                                                              \
+    F(U32, step_id, 2, _)    /* + 1; 0: the job */                                                                    \
+    F(STR, seen_state, 3, _) /* job_shown_state of the last answer; NULL: answer at once */                           \
+    F(BOOL, leaving, 4, _)   /* the last one: nobody attends any more, and that is right */
+REC_DECLARE(attend_request, ATTEND_REQUEST_FIELDS)
+#define ATTEND_REPLY_FIELDS(F)                                                                                        \
+    F(SUB, job, 1, job_info)                                                                                          \
+    F(SUB, step, 2, step)                                                                                             \
+    F(LIST, places, 3, node_place) /* of the job's nodes, in their order, once it has some */
+REC_DECLARE(attend_reply, ATTEND_REPLY_FIELDS)
+
+/* A ticket to attach to a step that runs (sattach), or to send a file to a job's nodes (sbcast). */
+#define ATTACH_REQUEST_FIELDS(F)                                                                                      \
+    F(U32, job_id, 1, _)                                                                                              \
+    F(U32, step_id, 2, _) /* + 1; 0: the job itself, for sbcast */
+REC_DECLARE(attach_request, ATTACH_REQUEST_FIELDS)
 
 #define WAIT_REQUEST_FIELDS(F) F(U32, job_id, 1, _)
 REC_DECLARE(wait_request, WAIT_REQUEST_FIELDS)
@@ -220,6 +329,23 @@ REC_DECLARE(heartbeat_reply, HEARTBEAT_REPLY_FIELDS)
     F(BOOL, node_failed, 14, _) /* the node was started anew while it ran */
 REC_DECLARE(run_report, RUN_REPORT_FIELDS)
 
+/* A step is over on this node and nothing of it lives. Repeated until it is answered. */
+#define STEP_REPORT_FIELDS(F)                                                                                         \
+    F(STR, name, 1, _) /* of the node */                                                                              \
+    F(U32, job_id, 2, _)                                                                                              \
+    F(U32, start_no, 3, _)                                                                                            \
+    F(U32, step_id, 4, _)                                                                                             \
+    F(U32, wait_status, 5, _) /* the worst of its tasks here */                                                       \
+    F(BOOL, out_of_memory, 6, _)                                                                                      \
+    F(BOOL, never_started, 7, _)                                                                                      \
+    F(STR, text, 8, _)                                                                                                \
+    F(I64, start_ms, 9, _)                                                                                            \
+    F(I64, end_ms, 10, _)                                                                                             \
+    F(U64, max_rss_kb, 11, _)                                                                                         \
+    F(U64, user_cpu_us, 12, _)                                                                                        \
+    F(U64, sys_cpu_us, 13, _)
+REC_DECLARE(step_report, STEP_REPORT_FIELDS)
+
 /* ---- controller to agent; each call carries a credential: see wire/proof.h ---- */
 
 #define LAUNCH_REQUEST_FIELDS(F)                                                                                       \
@@ -238,7 +364,8 @@ REC_DECLARE(run_report, RUN_REPORT_FIELDS)
     F(U32, kill_wait_secs, 13, _)                                                                                      \
     F(U32, restarts, 14, _)                                                                                            \
     F(STR, batch_host, 15, _)                                                                                          \
-    F(STR, node_name, 16, _)    /* of the node this is for: signed with the rest */
+    F(STR, node_name, 16, _)    /* of the node this is for: signed with the rest */                                   \
+    F(SUB, array, 17, job_array)
 REC_DECLARE(launch_request, LAUNCH_REQUEST_FIELDS)
 /* Answered when the run's state is on this node's disk and its step daemon lives (script not necessarily exec'ed). */
 #define LAUNCH_REPLY_FIELDS(F) F(U32, pid, 1, _)
@@ -250,7 +377,9 @@ REC_DECLARE(launch_reply, LAUNCH_REPLY_FIELDS)
     F(U32, signal, 3, _)                                                                                               \
     F(BOOL, batch_only, 4, _)                                                                                          \
     F(STR, node_name, 5, _)                                                                                            \
-    F(U32, uid, 6, _) /* the job's */
+    F(U32, uid, 6, _) /* the job's */                                                                                 \
+    F(U32, step_id, 7, _) /* + 1; 0: what the rest says */                                                            \
+    F(BOOL, full, 8, _)   /* the batch shell and all steps; else, without batch_only and step_id: all steps */
 REC_DECLARE(signal_request, SIGNAL_REQUEST_FIELDS)
 
 /* End a run: SIGCONT and SIGTERM to all of it, after kill_wait_secs SIGKILL; then a run_report. Repeatable. A run that
@@ -262,7 +391,17 @@ REC_DECLARE(signal_request, SIGNAL_REQUEST_FIELDS)
     F(STR, why, 4, _)          /* "CANCELLED", "DUE TO TIME LIMIT" …: for the line in the job's stderr */              \
     F(STR, node_name, 5, _)                                                                                            \
     F(U32, uid, 6, _)                                                                                                  \
-    F(I64, at_unix, 7, _)
+    F(I64, at_unix, 7, _)                                                                                             \
+    F(U32, step_id, 8, _) /* + 1: that step only; 0: the run with all its steps */
 REC_DECLARE(terminate_request, TERMINATE_REQUEST_FIELDS)
+
+/* Stops or continues everything of a run. Repeatable. */
+#define SUSPEND_RUN_REQUEST_FIELDS(F)                                                                                 \
+    F(U32, job_id, 1, _)                                                                                              \
+    F(U32, start_no, 2, _)                                                                                            \
+    F(STR, node_name, 3, _)                                                                                           \
+    F(U32, uid, 4, _)                                                                                                 \
+    F(BOOL, resume, 5, _)
+REC_DECLARE(suspend_run_request, SUSPEND_RUN_REQUEST_FIELDS)
 
 #endif

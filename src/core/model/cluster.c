@@ -6,6 +6,14 @@
 
 #include "base/str.h"
 
+#define REC_SELF license
+REC_DEFINE(license, LICENSE_FIELDS)
+#undef REC_SELF
+
+#define REC_SELF join_token
+REC_DEFINE(join_token, JOIN_TOKEN_FIELDS)
+#undef REC_SELF
+
 #define REC_SELF node_overlay
 REC_DEFINE(node_overlay, NODE_OVERLAY_FIELDS)
 #undef REC_SELF

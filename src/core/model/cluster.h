@@ -16,8 +16,12 @@
     F(STR, address, 4, _)                                                                                              \
     F(LIST, selectors, 5, selector)                                                                                    \
     F(U32, cpus, 6, _)      /* 0: what the agent reports */                                                            \
-    F(U64, memory_mb, 7, _)
+    F(U64, memory_mb, 7, _)                                                                                           \
+    F(LIST, gres, 8, gres)
 REC_DECLARE(node_overlay, NODE_OVERLAY_FIELDS)
+
+#define LICENSE_FIELDS(F) F(STR, name, 1, _) F(U32, count, 2, _)
+REC_DECLARE(license, LICENSE_FIELDS)
 
 /* The replicated part of spur.conf. Made by core/model/config from the file, carried by command config_set. */
 #define RCONF_FIELDS(F)                                                                                                \
@@ -45,7 +49,14 @@ REC_DECLARE(node_overlay, NODE_OVERLAY_FIELDS)
     F(U32, max_launch_backoff_secs, 22, _)                                                                             \
     F(U32, def_mem_per_cpu_mb, 23, _) /* 0: a job without --mem takes no memory */                                     \
     F(BOOL, admission_token, 24, _)   /* [admission] mode = "token" */                                                 \
-    F(U32, launch_timeout_secs, 25, _) /* CONFIGURING is undone after */
+    F(U32, launch_timeout_secs, 25, _) /* CONFIGURING is undone after */                                              \
+    F(LIST, licenses, 26, license)                                                                                    \
+    F(U32, max_array_size, 27, _)     /* one more than the highest task id; Slurm's default 1001 */                   \
+    F(U32, max_requeues, 28, _)       /* after so many a job that lost a node is held */                              \
+    F(U32, max_steps, 29, _)          /* of one job */                                                                \
+    F(BOOL, no_requeue, 30, _)        /* JobRequeue=0: jobs are not queued again unless they ask for it */            \
+    F(U32, attend_secs, 31, _)        /* an interactive job ends when its client was not heard of for so long */      \
+    F(U32, batch_starts, 32, _)       /* starts in one command of the planner */
 REC_DECLARE(rconf, RCONF_FIELDS)
 
 /* The first overlay that names the node; NULL: none. */
@@ -55,12 +66,23 @@ const struct node_overlay *rconf_overlay(const struct rconf *r, const char *node
 #define MEMBER_FIELDS(F) F(U32, id, 1, _) F(BYTES, hash, 2, _)
 REC_DECLARE(member, MEMBER_FIELDS)
 
+/* A token that admits nodes (spur token create). */
+#define JOIN_TOKEN_FIELDS(F)                                                                                          \
+    F(STR, id, 1, _)   /* public part, shown by `spur token list` */                                                  \
+    F(STR, hash, 2, _) /* hex, of the whole token */                                                                  \
+    F(STR, text, 3, _) /* what it is for */                                                                           \
+    F(I64, created_unix, 4, _)                                                                                        \
+    F(I64, until_unix, 5, _) /* 0: for ever */                                                                        \
+    F(U32, uid, 6, _)        /* who made it */
+REC_DECLARE(join_token, JOIN_TOKEN_FIELDS)
+
 /* Changes rarely; what grows with each command is in `counters`. Tags 3, 4, 6 and 8 are free for ever. */
 #define CLUSTER_FIELDS(F)                                                                                              \
     F(SUB, conf, 1, rconf)                                                                                             \
     F(LIST, members, 2, member)                                                                                        \
     F(BYTES, key_seed, 5, _) /* 32 bytes; the controllers' launch key where no jwt_key gives one */                    \
-    F(STRS, join_tokens, 7, _) /* hashes in hex of tokens that admit a node */
+    F(STRS, join_tokens, 7, _) /* hashes in hex of tokens that admit a node, made at the first start */               \
+    F(LIST, tokens, 9, join_token) /* those that administrators made */
 REC_DECLARE(cluster, CLUSTER_FIELDS)
 
 #define COUNTERS_FIELDS(F)                                                                                             \

@@ -4,6 +4,38 @@
  */
 #include "core/model/job.h"
 
+#define REC_SELF array_range
+REC_DEFINE(array_range, ARRAY_RANGE_FIELDS)
+#undef REC_SELF
+
+#define REC_SELF job_target
+REC_DEFINE(job_target, JOB_TARGET_FIELDS)
+#undef REC_SELF
+
+#define REC_SELF gres_ask
+REC_DEFINE(gres_ask, GRES_ASK_FIELDS)
+#undef REC_SELF
+
+#define REC_SELF gres_held
+REC_DEFINE(gres_held, GRES_HELD_FIELDS)
+#undef REC_SELF
+
+#define REC_SELF license_ask
+REC_DEFINE(license_ask, LICENSE_ASK_FIELDS)
+#undef REC_SELF
+
+#define REC_SELF job_more
+REC_DEFINE(job_more, JOB_MORE_FIELDS)
+#undef REC_SELF
+
+#define REC_SELF job_array
+REC_DEFINE(job_array, JOB_ARRAY_FIELDS)
+#undef REC_SELF
+
+#define REC_SELF job_rare
+REC_DEFINE(job_rare, JOB_RARE_FIELDS)
+#undef REC_SELF
+
 #define REC_SELF dep
 REC_DEFINE(dep, DEP_FIELDS)
 #undef REC_SELF
@@ -23,3 +55,13 @@ REC_DEFINE(job_node, JOB_NODE_FIELDS)
 #define REC_SELF job
 REC_DEFINE(job, JOB_FIELDS)
 #undef REC_SELF
+
+const struct job_more *job_spec_more(const struct job_spec *s) {
+    static const struct job_more nothing;
+    return s->more ? s->more : &nothing;
+}
+
+const struct job_rare *job_rare_of(const struct job *j) {
+    static const struct job_rare nothing;
+    return j->rare ? j->rare : &nothing;
+}

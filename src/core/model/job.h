@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/rec.h"
+#include "base/str.h"
 
 enum job_state {
 #define JOB_STATE(name, number, compact, moves, doc) JOB_##name = number,
@@ -52,6 +53,67 @@ REC_DECLARE(dep, DEP_FIELDS)
     F(U64, soft, 2, _) /* UINT64_MAX: unlimited */
 REC_DECLARE(job_rlimit, RLIMIT_FIELDS)
 
+/* Task ids of an array, from first to last. Lists of them are ascending and disjoint, with a gap between two. */
+#define ARRAY_RANGE_FIELDS(F) F(U32, first, 1, _) F(U32, last, 2, _)
+REC_DECLARE(array_range, ARRAY_RANGE_FIELDS)
+
+/* Which jobs a request or a command speaks of: a job, a whole array (its array id), or tasks of an array. */
+#define JOB_TARGET_FIELDS(F)                                                                                          \
+    F(U32, job_id, 1, _)                                                                                              \
+    F(LIST, tasks, 2, array_range) /* none: all of it */
+REC_DECLARE(job_target, JOB_TARGET_FIELDS)
+
+/* What is asked for of a generic resource, such as gpu. */
+enum gres_per { GRES_PER_NODE = 0, GRES_PER_JOB = 1, GRES_PER_TASK = 2 };
+#define GRES_ASK_FIELDS(F)                                                                                            \
+    F(STR, name, 1, _) /* "gpu" */                                                                                    \
+    F(STR, type, 2, _) /* "a100"; NULL: any */                                                                        \
+    F(U64, count, 3, _)                                                                                               \
+    F(U32, per, 4, _)  /* enum gres_per: --gres is a node's, --gpus a job's, --gpus-per-task a task's */
+REC_DECLARE(gres_ask, GRES_ASK_FIELDS)
+
+/* What a job or step has of one kind of a generic resource on one node. */
+#define GRES_HELD_FIELDS(F)                                                                                           \
+    F(STR, name, 1, _)                                                                                                \
+    F(STR, type, 2, _)    /* NULL: the node's have no type */                                                         \
+    F(U64, count, 3, _)                                                                                               \
+    F(U32S, indexes, 4, _) /* which of the node's, ascending: of those with files; none for bare counts */
+REC_DECLARE(gres_held, GRES_HELD_FIELDS)
+
+#define LICENSE_ASK_FIELDS(F)                                                                                         \
+    F(STR, name, 1, _)                                                                                                \
+    F(U32, count, 2, _)                                                                                               \
+    F(BOOL, is_or, 3, _) /* joined to the one before by `|`: one of them is enough */
+REC_DECLARE(license_ask, LICENSE_ASK_FIELDS)
+
+enum exclusive { EXCLUSIVE_NO = 0, EXCLUSIVE_NODE = 1, EXCLUSIVE_USER = 2 };
+
+/* What a job asks for that most jobs do not: NULL in the spec where nothing of it is set. See job_spec_more. */
+#define JOB_MORE_FIELDS(F)                                                                                            \
+    F(STR, array, 1, _) /* --array as asked, without the limit; NULL: no array */                                     \
+    F(STR, features, 2, _) /* -C as asked */                                                                          \
+    F(STR, gres_text, 3, _) /* --gres as asked */                                                                     \
+    F(STR, licenses_text, 4, _)                                                                                       \
+    F(STR, gpus_text, 5, _) /* -G as asked */                                                                         \
+    F(U64, mem_cpu_mb, 6, _) /* --mem-per-cpu; not together with mem_node_mb */                                       \
+    F(I64, deadline_unix, 7, _)                                                                                       \
+    F(LIST, array_ranges, 8, array_range) /* ascending, disjoint */                                                   \
+    F(LIST, gres, 9, gres_ask)                                                                                        \
+    F(LIST, licenses, 10, license_ask)                                                                                \
+    F(U32, array_max_running, 11, _) /* behind %; 0: no bound */                                                      \
+    F(U32, tasks_per_node, 12, _) /* 0: not given */                                                                  \
+    F(U32, exclusive, 13, _) /* enum exclusive */                                                                     \
+    F(U32, time_min_min, 14, _) /* --time-min, minutes; 0: not given */                                               \
+    F(U32, signal, 15, _) /* --signal; 0: none */                                                                     \
+    F(U32, signal_secs, 16, _) /* before the end; Slurm's default is 60 */                                            \
+    F(U32, nodes_given, 17, _) /* what -N said at least; 0: not given */                                              \
+    F(BOOL, signal_batch, 18, _) /* B: the batch shell only */                                                        \
+    F(BOOL, oversubscribe, 19, _) /* -s */                                                                            \
+    F(BOOL, requeue, 20, _) /* --requeue was given */                                                                 \
+    F(BOOL, interactive, 21, _) /* no script: the allocation of a salloc or srun; its client attends to it */         \
+    F(BOOL, no_shell, 22, _) /* salloc --no-shell: nobody attends to it */
+REC_DECLARE(job_more, JOB_MORE_FIELDS)
+
 /* Rows stand in the order that leaves no holes in the struct: a hundred thousand of them wait in memory. */
 #define JOB_SPEC_FIELDS(F)                                                                                            \
     F(STR, name, 1, _)                                                                                                \
@@ -69,6 +131,7 @@ REC_DECLARE(job_rlimit, RLIMIT_FIELDS)
     F(STR, command, 32, _) /* path of the script; NULL for stdin and --wrap */                                        \
     F(STR, submit_line, 33, _)                                                                                        \
     F(STR, submit_host, 34, _)                                                                                        \
+    F(SUB, more, 44, job_more)                                                                                        \
     F(U64, mem_node_mb, 13, _) /* --mem; 0: not given */                                                              \
     F(I64, begin_unix, 16, _)                                                                                         \
     F(I64, nice, 17, _)                                                                                               \
@@ -99,6 +162,7 @@ REC_DECLARE(job_rlimit, RLIMIT_FIELDS)
 REC_DECLARE(job_spec, JOB_SPEC_FIELDS)
 
 /* A job's share of one node. */
+enum job_share { SHARE_CORES = 0, SHARE_NONE = 1, SHARE_USER = 2, SHARE_OVER = 3 };
 #define JOB_NODE_FIELDS(F)                                                                                             \
     F(U32, node_id, 1, _)                                                                                              \
     F(STR, name, 2, _)                                                                                                 \
@@ -106,8 +170,36 @@ REC_DECLARE(job_spec, JOB_SPEC_FIELDS)
     F(U64, mem_mb, 4, _) /* what is taken from the node; 0: memory is not counted for this job */                      \
     F(U32, n_tasks, 5, _)                                                                                              \
     F(BOOL, is_done, 6, _) /* cleaned up after the end of this start */                                                \
-    F(U32, boot, 7, _)     /* node_boot of the node at the start */
+    F(U32, boot, 7, _)     /* node_boot of the node at the start */                                                   \
+    F(LIST, gres, 8, gres_held)                                                                                       \
+    F(U32, share, 9, _)    /* enum job_share: what others may do on the node meanwhile */
 REC_DECLARE(job_node, JOB_NODE_FIELDS)
+
+/* A job array is one record until its tasks start: each start takes a task out of it, as a record with an id of its own;
+ * the last task keeps the array's record and id. */
+#define JOB_ARRAY_FIELDS(F)                                                                                           \
+    F(U32, job_id, 1, _) /* of the array */                                                                           \
+    F(U32, task, 2, _)   /* + 1; 0 while the record stands for all of `pending` */                                    \
+    F(LIST, pending, 3, array_range) /* tasks that have not become jobs of their own; ascending */                    \
+    F(U32, max_running, 4, _) /* in force; 0: no bound. Of the record whose id is job_id, as are the following: */    \
+    F(U32, n, 5, _)      /* tasks in all, */                                                                          \
+    F(U32, begun, 6, _)  /* started at least once, */                                                                 \
+    F(U32, over, 7, _)   /* over, */                                                                                  \
+    F(U32, bad, 8, _)    /* over otherwise than COMPLETED */
+REC_DECLARE(job_array, JOB_ARRAY_FIELDS)
+
+/* What happens to few jobs. */
+#define JOB_RARE_FIELDS(F)                                                                                            \
+    F(I64, suspended_ms, 1, _)       /* since when it is suspended; 0: it is not */                                   \
+    F(I64, suspended_total_ms, 2, _) /* before that, in this start */                                                 \
+    F(U64, priority_set, 3, _) /* by an administrator, + 1; 0: as computed */                                         \
+    F(U32, next_step_id, 4, _)                                                                                        \
+    F(U32, requeue_hold, 5, _) /* with requeue_wanted: enum hold of the job when it is back in the queue */           \
+    F(BOOL, requeue_wanted, 6, _) /* it is being ended to be queued again */                                          \
+    F(BOOL, warned, 7, _)    /* --signal was sent in this start */                                                    \
+    F(BOOL, limit_set, 8, _) /* the time limit was changed by hand: not the partition's any more */                   \
+    F(STR, new_sluid, 9, _)  /* with requeue_wanted: its next one */
+REC_DECLARE(job_rare, JOB_RARE_FIELDS)
 
 #define JOB_FIELDS(F)                                                                                                 \
     F(SUB, spec, 2, job_spec)                                                                                         \
@@ -128,6 +220,8 @@ REC_DECLARE(job_node, JOB_NODE_FIELDS)
     F(LIST, nodes, 16, job_node) /* the first one runs the batch script */                                            \
     F(U32, id, 1, _)                                                                                                  \
     F(LIST, deps, 27, dep) /* with their states */                                                                    \
+    F(SUB, array, 31, job_array) /* NULL: no array, and no task of one */                                             \
+    F(SUB, rare, 32, job_rare)   /* NULL: nothing of it is set. See job_rare_of */                                    \
     F(U32, state, 3, _)                                                                                               \
     F(U32, reason, 4, _) /* why it is held or how it ended; why it waits is the planner's (soft) */                   \
     F(U32, hold, 7, _) /* enum hold */                                                                                \
@@ -141,6 +235,34 @@ REC_DECLARE(job_node, JOB_NODE_FIELDS)
     F(BOOL, completing, 5, _)                                                                                         \
     F(BOOL, configuring, 6, _)
 REC_DECLARE(job, JOB_FIELDS)
+
+/* New values of a job's fields: those whose bit is set. The planner sees them like any. */
+enum job_change {
+    CHANGE_NAME = 1u << 0,
+    CHANGE_COMMENT = 1u << 1,
+    CHANGE_TIME_LIMIT = 1u << 2, /* of a running job too */
+    CHANGE_TIME_MIN = 1u << 3,
+    CHANGE_BEGIN = 1u << 4,
+    CHANGE_DEADLINE = 1u << 5,
+    CHANGE_PARTITION = 1u << 6,
+    CHANGE_ACCOUNT = 1u << 7,
+    CHANGE_QOS = 1u << 8,
+    CHANGE_NICE = 1u << 9,
+    CHANGE_PRIORITY = 1u << 10, /* priority_set */
+    CHANGE_NODES = 1u << 11,    /* min_nodes, max_nodes */
+    CHANGE_TASKS = 1u << 12,    /* n_tasks, cpus_per_task, tasks_per_node */
+    CHANGE_MEMORY = 1u << 13,   /* mem_node_mb, mem_cpu_mb, mem_all */
+    CHANGE_NODE_LISTS = 1u << 14,
+    CHANGE_FEATURES = 1u << 15,
+    CHANGE_GRES = 1u << 16,
+    CHANGE_LICENSES = 1u << 17,
+    CHANGE_DEPENDENCY = 1u << 18,
+    CHANGE_REQUEUE = 1u << 19,     /* requeue, no_requeue */
+    CHANGE_ARRAY_LIMIT = 1u << 20, /* array_max_running */
+    CHANGE_SHARE = 1u << 21,       /* exclusive, oversubscribe */
+    CHANGE_OUTPUT = 1u << 22,      /* std_out, std_err, std_in */
+    CHANGE_HOLD = 1u << 23,        /* priority_set 0 holds, as Slurm's Priority=0 */
+};
 
 static inline bool job_is_over(const struct job *j) {
     return j->state >= JOB_COMPLETED && !j->completing;
@@ -158,5 +280,18 @@ int job_state_parse(const char *s, uint32_t *out);
 bool job_may_move(uint32_t from, uint32_t to);
 const char *job_reason_word(uint32_t reason);    /* "Priority" */
 bool job_state_is_end(uint32_t state);
+const struct job_more *job_spec_more(const struct job_spec *s); /* never NULL: a zeroed one */
+const struct job_rare *job_rare_of(const struct job *j);        /* the same */
+/* "123", "123_4", or of a waiting array "123_[0-3,7%2]" (`limit` with the last). */
+void job_print_id(const struct job *j, struct str *out);
+/* Ids of tasks. "0-15:4,20%2" to ascending disjoint ranges; E_ARRAY. max_id: the highest id allowed. */
+int array_parse(const char *s, uint32_t max_id, struct arena *a, const struct array_range **out, uint32_t *out_n,
+                uint32_t *out_limit, struct err *e);
+void array_print(const struct array_range *r, uint32_t n, struct str *out); /* "0-3,7", "1,3,5" */
+uint32_t array_count(const struct array_range *r, uint32_t n);
+bool array_has(const struct array_range *r, uint32_t n, uint32_t task);
+/* The ids of a that are not in b, in the arena. */
+const struct array_range *array_without(struct arena *ar, const struct array_range *a, uint32_t n_a,
+                                        const struct array_range *b, uint32_t n_b, uint32_t *out_n);
 
 #endif

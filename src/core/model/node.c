@@ -11,6 +11,10 @@
 #include "base/mem.h"
 #include "base/str.h"
 
+#define REC_SELF gres
+REC_DEFINE(gres, GRES_FIELDS)
+#undef REC_SELF
+
 #define REC_SELF drain
 REC_DEFINE(drain, DRAIN_FIELDS)
 #undef REC_SELF

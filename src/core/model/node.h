@@ -23,12 +23,24 @@ enum node_base { NODE_UNKNOWN = 0, NODE_UP = 1, NODE_DOWN = 2 };
     F(STR, user, 6, _)     /* who set it, for sinfo -R */
 REC_DECLARE(drain, DRAIN_FIELDS)
 
+/* A kind of generic resource that a node has. */
+#define GRES_FIELDS(F)                                                                                                \
+    F(STR, name, 1, _)   /* "gpu" */                                                                                  \
+    F(STR, type, 2, _)   /* "a100"; NULL: no type */                                                                  \
+    F(U64, count, 3, _)                                                                                               \
+    F(STRS, files, 4, _) /* device files, one each, in the order of their indexes; none: a bare count */              \
+    F(U32, first, 5, _)  /* index of the first one among all of that name on the node */                              \
+    F(U64, alloc, 6, _)  /* taken by jobs; kept by apply */                                                           \
+    F(U32S, taken, 7, _) /* indexes that jobs have, ascending; kept by apply */
+REC_DECLARE(gres, GRES_FIELDS)
+
 /* What an agent says of itself where [[nodes]] says otherwise: it counts again when that goes. */
 #define NODE_SAID_FIELDS(F)                                                                                            \
     F(STR, address, 1, _)                                                                                              \
     F(U32, cpus, 2, _)                                                                                                 \
     F(U64, mem_mb, 3, _)                                                                                               \
-    F(STRS, features, 4, _)
+    F(STRS, features, 4, _)                                                                                           \
+    F(LIST, gres, 5, gres)
 REC_DECLARE(node_said, NODE_SAID_FIELDS)
 
 #define NODE_FIELDS(F)                                                                                                 \
@@ -62,9 +74,13 @@ REC_DECLARE(node_said, NODE_SAID_FIELDS)
     F(U32, n_completing, 28, _)                                                                                        \
     F(STR, boot_id, 29, _)                                                                                             \
     F(I64, last_busy_unix, 30, _)                                                                                      \
-    F(SUB, said, 31, node_said) /* NULL: the fields above are what it says */
+    F(SUB, said, 31, node_said) /* NULL: the fields above are what it says */                                         \
+    F(LIST, gres, 32, gres)                                                                                           \
+    F(U32, share_kind, 33, _)  /* enum job_share of the jobs that are there, the strictest; kept by apply */              \
+    F(U32, share_uid, 34, _)   /* + 1: of SHARE_USER; kept by apply */
 REC_DECLARE(node, NODE_FIELDS)
 
+enum over_subscribe { OVER_NO = 0, OVER_EXCLUSIVE = 1, OVER_YES = 2, OVER_FORCE = 3 };
 enum part_state { PART_UP = 0, PART_DOWN = 1, PART_DRAIN = 2, PART_INACTIVE = 3 };
 
 #define SELECTOR_FIELDS(F) F(STR, key, 1, _) F(STR, value, 2, _)
@@ -83,7 +99,16 @@ REC_DECLARE(selector, SELECTOR_FIELDS)
     F(U32, max_nodes, 10, _)      /* 0: no bound */                                                                    \
     F(U32, min_nodes, 11, _)                                                                                           \
     F(U32, priority_tier, 12, _)                                                                                       \
-    F(STR, nodes_text, 13, _)     /* as configured, for scontrol */
+    F(STR, nodes_text, 13, _)     /* as configured, for scontrol */                                                   \
+    F(U32, over_subscribe, 14, _) /* enum over_subscribe */                                                           \
+    F(U32, over_count, 15, _)     /* jobs that may share a CPU, of YES and FORCE */                                   \
+    F(BOOL, exclusive_user, 16, _)                                                                                    \
+    F(U32, max_cpus_per_node, 17, _) /* 0: no bound */                                                                \
+    F(STRS, allow_groups, 18, _)                                                                                      \
+    F(STRS, allow_accounts, 19, _)                                                                                    \
+    F(BOOL, root_only, 20, _)                                                                                         \
+    F(BOOL, hidden, 21, _)                                                                                            \
+    F(U32, priority_job_factor, 22, _)
 REC_DECLARE(part, PART_FIELDS)
 
 /* What sinfo and scontrol show: "idle", "mixed", "allocated", "down", "drained", "draining", "unknown", "completing"

@@ -12,6 +12,7 @@
 #include "core/model/cluster.h"
 #include "core/model/job.h"
 #include "core/model/node.h"
+#include "core/model/step.h"
 
 struct view {
     uint64_t index;
@@ -20,6 +21,7 @@ struct view {
     const struct cow_root *nodes; /* by node id */
     const struct cow_root *parts; /* by partition id */
     const struct cow_root *tokens;
+    const struct cow_root *steps; /* by step_key */
     struct counters counters;
     const struct cluster *cluster; /* never NULL; cluster->conf is NULL before the first configuration */
     uint64_t pin;                  /* the taker's */
@@ -40,6 +42,13 @@ static inline const struct node *view_next_node(const struct view *v, uint64_t *
 }
 static inline const struct part *view_next_part(const struct view *v, uint64_t *key) {
     return cow_next(v->parts, key);
+}
+static inline const struct step *view_step(const struct view *v, uint32_t job_id, uint32_t step_id) {
+    return cow_get(v->steps, step_key(job_id, step_id));
+}
+/* The steps of a job, ascending: k starts at step_key(job_id, 0); stop where s->job_id differs. */
+static inline const struct step *view_next_step(const struct view *v, uint64_t *key) {
+    return cow_next(v->steps, key);
 }
 const struct part *view_find_part(const struct view *v, const char *name); /* NULL: none */
 const struct node *view_find_node(const struct view *v, const char *name); /* linear; NULL: none */

@@ -42,6 +42,46 @@ REC_DEFINE(run_id, RUN_ID_FIELDS)
 #define REC_SELF cmd_timeout
 REC_DEFINE(cmd_timeout, CMD_TIMEOUT_FIELDS)
 #undef REC_SELF
+#define REC_SELF cmd_requeue
+REC_DEFINE(cmd_requeue, CMD_REQUEUE_FIELDS)
+#undef REC_SELF
+
+#define REC_SELF cmd_suspend
+REC_DEFINE(cmd_suspend, CMD_SUSPEND_FIELDS)
+#undef REC_SELF
+
+#define REC_SELF cmd_update
+REC_DEFINE(cmd_update, CMD_UPDATE_FIELDS)
+#undef REC_SELF
+
+#define REC_SELF cmd_step_start
+REC_DEFINE(cmd_step_start, CMD_STEP_START_FIELDS)
+#undef REC_SELF
+
+#define REC_SELF cmd_step_cancel
+REC_DEFINE(cmd_step_cancel, CMD_STEP_CANCEL_FIELDS)
+#undef REC_SELF
+
+#define REC_SELF cmd_step_done
+REC_DEFINE(cmd_step_done, CMD_STEP_DONE_FIELDS)
+#undef REC_SELF
+
+#define REC_SELF cmd_warned
+REC_DEFINE(cmd_warned, CMD_WARNED_FIELDS)
+#undef REC_SELF
+
+#define REC_SELF cmd_deadline
+REC_DEFINE(cmd_deadline, CMD_DEADLINE_FIELDS)
+#undef REC_SELF
+
+#define REC_SELF cmd_join_token
+REC_DEFINE(cmd_join_token, CMD_JOIN_TOKEN_FIELDS)
+#undef REC_SELF
+
+#define REC_SELF cmd_node_update
+REC_DEFINE(cmd_node_update, CMD_NODE_UPDATE_FIELDS)
+#undef REC_SELF
+
 #define REC_SELF cmd_purge
 REC_DEFINE(cmd_purge, CMD_PURGE_FIELDS)
 #undef REC_SELF

@@ -15,6 +15,7 @@
 #include "core/model/cluster.h"
 #include "core/model/job.h"
 #include "core/model/node.h"
+#include "core/model/step.h"
 
 #define COMMAND_VERSION 1
 #define COMMAND_TOKEN_SIZE 16
@@ -45,10 +46,11 @@ REC_DECLARE(cmd_submit, CMD_SUBMIT_FIELDS)
 #define CMD_HOLD_FIELDS(F)                                                                                             \
     F(U32S, job_ids, 1, _)                                                                                             \
     F(U32, hold, 2, _)         /* enum hold; HOLD_NONE releases */                                                     \
-    F(BOOL, as_admin, 3, _)    /* may release what an administrator holds */
+    F(BOOL, as_admin, 3, _)    /* may release what an administrator holds */                                          \
+    F(LIST, targets, 4, job_target) /* with or instead of job_ids; one item of the answer each, behind those */
 REC_DECLARE(cmd_hold, CMD_HOLD_FIELDS)
 
-#define CMD_CANCEL_FIELDS(F) F(U32S, job_ids, 1, _)
+#define CMD_CANCEL_FIELDS(F) F(U32S, job_ids, 1, _) F(LIST, targets, 2, job_target)
 REC_DECLARE(cmd_cancel, CMD_CANCEL_FIELDS)
 
 #define JOB_START_FIELDS(F)                                                                                            \
@@ -56,7 +58,10 @@ REC_DECLARE(cmd_cancel, CMD_CANCEL_FIELDS)
     F(U32, start_no, 2, _) /* the one that this start shall be */                                                      \
     F(STR, partition, 3, _)                                                                                            \
     F(LIST, nodes, 4, job_node)                                                                                        \
-    F(U32, time_limit_min, 5, _)
+    F(U32, time_limit_min, 5, _)                                                                                      \
+    F(U32, array_task, 6, _) /* + 1: of the array that job_id stands for, which task; its last one keeps the record */\
+    F(U32, new_job_id, 7, _) /* the id that this task gets where it is not the last */                                \
+    F(STR, new_sluid, 8, _)
 REC_DECLARE(job_start, JOB_START_FIELDS)
 #define CMD_START_FIELDS(F) F(LIST, starts, 1, job_start)
 REC_DECLARE(cmd_start, CMD_START_FIELDS)
@@ -107,6 +112,75 @@ REC_DECLARE(cmd_node_register, CMD_NODE_REGISTER_FIELDS)
     F(STR, reason, 4, _)
 REC_DECLARE(cmd_node_state, CMD_NODE_STATE_FIELDS)
 
+/* Back to the queue: what runs is ended first; what is over and still in the state may come back too. */
+#define CMD_REQUEUE_FIELDS(F)                                                                                         \
+    F(LIST, targets, 1, job_target)                                                                                   \
+    F(U32, hold, 2, _)      /* enum hold, of the jobs when they are back */                                           \
+    F(STRS, sluids, 3, _)   /* new ones, one for each job that this may put back at most */
+REC_DECLARE(cmd_requeue, CMD_REQUEUE_FIELDS)
+
+#define CMD_SUSPEND_FIELDS(F) F(LIST, targets, 1, job_target) F(BOOL, resume, 2, _)
+REC_DECLARE(cmd_suspend, CMD_SUSPEND_FIELDS)
+
+#define CMD_UPDATE_FIELDS(F)                                                                                          \
+    F(LIST, targets, 1, job_target)                                                                                   \
+    F(U32, changes, 2, _)      /* bits of enum job_change */                                                          \
+    F(SUB, spec, 3, job_spec)  /* the new values; complete as admit makes them */                                     \
+    F(U64, priority_set, 4, _) /* + 1; 0: as computed */                                                              \
+    F(BOOL, as_admin, 5, _)
+REC_DECLARE(cmd_update, CMD_UPDATE_FIELDS)
+
+/* The step's shape is in the command; apply checks that it fits beside the job's other steps. E_STEP_BUSY: not now. */
+#define CMD_STEP_START_FIELDS(F)                                                                                      \
+    F(U32, job_id, 1, _)                                                                                              \
+    F(U32, start_no, 2, _)                                                                                            \
+    F(SUB, spec, 3, step_spec)                                                                                        \
+    F(LIST, nodes, 4, step_node)
+REC_DECLARE(cmd_step_start, CMD_STEP_START_FIELDS)
+
+/* The end of a step is asked for. */
+#define CMD_STEP_CANCEL_FIELDS(F)                                                                                     \
+    F(U32, job_id, 1, _)                                                                                              \
+    F(U32, step_id, 2, _)                                                                                             \
+    F(BOOL, is_timeout, 3, _)
+REC_DECLARE(cmd_step_cancel, CMD_STEP_CANCEL_FIELDS)
+
+/* The step is over on one node. */
+#define CMD_STEP_DONE_FIELDS(F)                                                                                       \
+    F(U32, job_id, 1, _)                                                                                              \
+    F(U32, start_no, 2, _)                                                                                            \
+    F(U32, step_id, 3, _)                                                                                             \
+    F(U32, node_id, 4, _)                                                                                             \
+    F(U32, wait_status, 5, _) /* the worst of its tasks there */                                                      \
+    F(BOOL, out_of_memory, 6, _)                                                                                      \
+    F(BOOL, never_started, 7, _)                                                                                      \
+    F(STR, text, 8, _)                                                                                                \
+    F(I64, end_ms, 9, _)                                                                                              \
+    F(U64, max_rss_kb, 10, _)                                                                                         \
+    F(U64, user_cpu_us, 11, _)                                                                                        \
+    F(U64, sys_cpu_us, 12, _)
+REC_DECLARE(cmd_step_done, CMD_STEP_DONE_FIELDS)
+
+#define CMD_WARNED_FIELDS(F) F(LIST, runs, 1, run_id)
+REC_DECLARE(cmd_warned, CMD_WARNED_FIELDS) /* --signal was sent to them */
+
+#define CMD_DEADLINE_FIELDS(F) F(U32S, job_ids, 1, _)
+REC_DECLARE(cmd_deadline, CMD_DEADLINE_FIELDS) /* pending, and can't end in time any more */
+
+#define CMD_JOIN_TOKEN_FIELDS(F) F(SUB, add, 1, join_token) F(STR, revoke, 2, _) /* an id */
+REC_DECLARE(cmd_join_token, CMD_JOIN_TOKEN_FIELDS)
+
+enum node_op { NODE_OP_DRAIN = 1, NODE_OP_RESUME = 2, NODE_OP_DOWN = 3, NODE_OP_DELETE = 4, NODE_OP_SET = 5 };
+#define CMD_NODE_UPDATE_FIELDS(F)                                                                                     \
+    F(U32S, node_ids, 1, _)                                                                                           \
+    F(U32, op, 2, _)          /* enum node_op */                                                                      \
+    F(STR, reason, 3, _)                                                                                              \
+    F(STR, user, 4, _)                                                                                                \
+    F(STRS, features, 5, _)   /* NODE_OP_SET, with has_features */                                                    \
+    F(BOOL, has_features, 6, _)                                                                                       \
+    F(U32, weight, 7, _)      /* + 1 */
+REC_DECLARE(cmd_node_update, CMD_NODE_UPDATE_FIELDS)
+
 /* What a command answers, beside its code. */
 #define ANSWER_ITEM_FIELDS(F)                                                                                          \
     F(U32, job_id, 1, _)                                                                                               \
@@ -117,7 +191,8 @@ REC_DECLARE(answer_item, ANSWER_ITEM_FIELDS)
     F(U32, job_id, 1, _)                                                                                               \
     F(STR, sluid, 2, _)                                                                                                \
     F(LIST, items, 3, answer_item) /* for commands that name several jobs: one each, in order */                       \
-    F(U32, node_id, 4, _)
+    F(U32, node_id, 4, _)                                                                                             \
+    F(U32, step_id, 5, _)
 REC_DECLARE(answer, ANSWER_FIELDS)
 
 struct command_head {

@@ -40,7 +40,7 @@ struct submission {
 };
 
 /* What the steps share. */
-struct step {
+struct check {
     struct submission *sub;
     const struct who *who;
     const struct submit_request *req;
@@ -48,7 +48,7 @@ struct step {
     struct err *e;
 };
 
-static int check_sizes(struct step *st) {
+static int check_sizes(struct check *st) {
     const struct rconf *conf = room_rconf(st->sub->room);
     uint64_t max_script = conf->max_script_bytes ? conf->max_script_bytes : DEFAULT_MAX_SCRIPT;
     uint64_t max_env = conf->max_env_bytes ? conf->max_env_bytes : DEFAULT_MAX_ENV;
@@ -74,7 +74,7 @@ static int check_sizes(struct step *st) {
     return 0;
 }
 
-static int check_caller(struct step *st) {
+static int check_caller(struct check *st) {
     struct job_spec *s = &st->sub->spec;
     s->uid = st->who->uid;
     s->gid = st->who->gid;
@@ -83,13 +83,13 @@ static int check_caller(struct step *st) {
     return 0;
 }
 
-static int check_script(struct step *st) {
+static int check_script(struct check *st) {
     if (!st->req->n_script)
         return err_set(st->e, E_SCRIPT, "%s", err_sentence(E_SCRIPT));
     return script_check((const char *)st->req->script, st->req->n_script, st->e);
 }
 
-static int fill_defaults(struct step *st) {
+static int fill_defaults(struct check *st) {
     struct job_spec *s = &st->sub->spec;
     if (!s->name || !*s->name)
         s->name = "sbatch";
@@ -116,7 +116,7 @@ static int fill_defaults(struct step *st) {
     return 0;
 }
 
-static int check_partition(struct step *st) {
+static int check_partition(struct check *st) {
     struct job_spec *s = &st->sub->spec;
     const struct part *p;
     if (!s->partition) {
@@ -138,7 +138,7 @@ static int check_partition(struct step *st) {
     return *s->partition ? 0 : err_set(st->e, E_PARTITION, "%s", err_sentence(E_PARTITION));
 }
 
-static int check_dependency(struct step *st) {
+static int check_dependency(struct check *st) {
     struct job_spec *s = &st->sub->spec;
     s->deps = NULL;
     s->n_deps = 0;
@@ -148,7 +148,7 @@ static int check_dependency(struct step *st) {
                       st->e);
 }
 
-static int check_possible(struct step *st) {
+static int check_possible(struct check *st) {
     struct job j = {.spec = &st->sub->spec, .nice = st->sub->spec.nice};
     int rc = sched_possible(&st->view, &j, st->e);
     const char *sentence = err_sentence(rc);
@@ -159,7 +159,7 @@ static int check_possible(struct step *st) {
     return rc;
 }
 
-static int (*const steps[])(struct step *st) = {
+static int (*const steps[])(struct check *st) = {
     check_sizes, check_caller, check_script, fill_defaults, check_partition, check_dependency, check_possible,
 };
 
@@ -251,7 +251,7 @@ static void copy_spec(struct submission *sub, const struct job_spec *spec) {
     must(rec_decode(job_spec_rec(), bytes.p, bytes.n, &sub->arena, &sub->spec, NULL) == 0);
 }
 
-static int check(struct step *st) {
+static int check(struct check *st) {
     for (size_t i = 0; i < ARRAY_LEN(steps); i++) {
         int rc = steps[i](st);
         if (rc)
@@ -272,7 +272,7 @@ void admit_submit(struct room *r, const struct who *who, const struct submit_req
     if (sub->has_token)
         memcpy(sub->token, req->token, TOKEN_SIZE);
     struct err e = {0};
-    struct step st = {.sub = sub, .who = who, .req = req, .e = &e};
+    struct check st = {.sub = sub, .who = who, .req = req, .e = &e};
     state_peek(r->state, &st.view);
     int rc = check(&st);
     const void *answer;
