@@ -32,6 +32,10 @@ REC_DEFINE(suspend_request, SUSPEND_REQUEST_FIELDS)
 REC_DEFINE(update_request, UPDATE_REQUEST_FIELDS)
 #undef REC_SELF
 
+#define REC_SELF node_update_request
+REC_DEFINE(node_update_request, NODE_UPDATE_REQUEST_FIELDS)
+#undef REC_SELF
+
 #define REC_SELF step_request
 REC_DEFINE(step_request, STEP_REQUEST_FIELDS)
 #undef REC_SELF

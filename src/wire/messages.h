@@ -102,7 +102,9 @@ REC_DECLARE(step_ref, STEP_REF_FIELDS)
     F(U32S, states, 12, _) /* enum job_state: only jobs in one of them */                                             \
     F(STRS, nodes, 13, _)  /* only jobs that are on one of them */                                                    \
     F(BOOL, full, 14, _)   /* signal the batch shell and all steps */                                                 \
-    F(BOOL, hurry, 15, _)
+    F(BOOL, hurry, 15, _)                                                                                             \
+    F(U32, complete, 16, _) /* + 1: an interactive job's client is done, and this is its wait status: COMPLETED, or   \
+                             * FAILED where that is not 0. For one id in job_ids */
 REC_DECLARE(cancel_request, CANCEL_REQUEST_FIELDS)
 #define RESULTS_FIELDS(F) F(LIST, results, 1, job_result)
 REC_DECLARE(results, RESULTS_FIELDS)
@@ -156,6 +158,17 @@ REC_DECLARE(suspend_request, SUSPEND_REQUEST_FIELDS)
     F(SUB, spec, 4, job_spec)  /* the new values, as sbatch would send them */                                        \
     F(U64, priority_set, 5, _) /* + 1 */
 REC_DECLARE(update_request, UPDATE_REQUEST_FIELDS)
+
+/* scontrol update nodename=…, by an administrator. */
+#define NODE_UPDATE_REQUEST_FIELDS(F)                                                                                 \
+    F(BYTES, token, 1, _)                                                                                             \
+    F(STRS, names, 2, _)                                                                                              \
+    F(U32, op, 3, _) /* enum node_op of core/state/command.h: 1 drain, 2 resume, 3 down, 4 delete, 5 set */           \
+    F(STR, reason, 4, _)                                                                                              \
+    F(STRS, features, 5, _) /* of set, with has_features */                                                           \
+    F(BOOL, has_features, 6, _)                                                                                       \
+    F(U32, weight, 7, _) /* of set; + 1 */
+REC_DECLARE(node_update_request, NODE_UPDATE_REQUEST_FIELDS)
 
 /* ---- steps ---- */
 
@@ -279,7 +292,8 @@ enum run_state { RUN_STARTING = 1, RUN_RUNNING = 2, RUN_ENDING = 3, RUN_ENDED = 
 #define RUN_REF_FIELDS(F)                                                                                              \
     F(U32, job_id, 1, _)                                                                                               \
     F(U32, start_no, 2, _)                                                                                             \
-    F(U32, state, 3, _) /* enum run_state */
+    F(U32, state, 3, _) /* enum run_state */                                                                           \
+    F(U32, step_id, 4, _) /* + 1: a step of that run; 0: the run itself */
 REC_DECLARE(run_ref, RUN_REF_FIELDS)
 
 #define REGISTER_REQUEST_FIELDS(F)                                                                                     \

@@ -60,6 +60,12 @@ int proof_launch_parse(const char *header, int64_t *out_expires_unix, uint8_t ou
     return read_hex(dot + 1, out_sig, PROOF_SIGNATURE_SIZE, 0) ? E_CREDENTIAL : 0;
 }
 
+void proof_ticket_text(const uint8_t ticket_hash[32], struct str *out) {
+    str_add(out, "spur-ticket-v1\n");
+    add_hex(out, ticket_hash, 32);
+    str_addc(out, '\n');
+}
+
 void proof_node_text(const char *path, const char *node, int64_t sent_ms, const uint8_t nonce[PROOF_NONCE_SIZE],
                      const uint8_t body_hash[32], struct str *out) {
     str_addf(out, "spur-node-v1\n%s\n%s\n%" PRId64 "\n", path, node, sent_ms);
