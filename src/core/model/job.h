@@ -45,8 +45,11 @@ enum hold { HOLD_NONE = 0, HOLD_USER = 1, HOLD_ADMIN = 2 };
     F(U32, kind, 1, _)    /* enum dep_kind */                                                                          \
     F(U32, job_id, 2, _)  /* 0 for singleton */                                                                        \
     F(U32, state, 3, _)   /* enum dep_state; set by apply */                                                           \
-    F(BOOL, is_or, 4, _)  /* joined to the one before by `?` */
+    F(BOOL, is_or, 4, _)  /* joined to the one before by `?` */                                                       \
+    F(U32, task, 5, _)    /* + 1: of the array job_id; DEP_ALL_TASKS: it is an array, and all of it; 0: as it comes */ \
+    F(U32, minutes, 6, _) /* of DEP_AFTER: so long after it began */
 REC_DECLARE(dep, DEP_FIELDS)
+#define DEP_ALL_TASKS UINT32_MAX
 
 #define RLIMIT_FIELDS(F)                                                                                               \
     F(STR, name, 1, _) /* "NOFILE": as in SLURM_RLIMIT_NOFILE */                                                       \
