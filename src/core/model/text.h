@@ -59,11 +59,44 @@ int hostname_compare(const char *a, const char *b);
 
 /* ---- dependencies ---- */
 
-/* "afterok:12:13,afterany:14?…" Only `after`-kinds of *supported* (bits 1 << enum dep_kind); another is E_UNSUPPORTED by
- * name, nonsense is E_DEPENDENCY with Slurm's sentence. */
+/* "afterok:12:13_4,after:14+5", "afterok:12_[1-3]?afterany:13_*": Only `after`-kinds of *supported* (bits 1 << enum
+ * dep_kind); another is E_UNSUPPORTED by name, nonsense is E_DEPENDENCY with Slurm's sentence. */
 int deps_parse(const char *s, uint32_t supported, struct arena *a, const struct dep **out, uint32_t *out_n,
                struct err *e);
 void deps_print(const struct dep *d, uint32_t n, struct str *out); /* "afterok:12(unfulfilled)", as scontrol */
+
+/* ---- resources, signals ---- */
+
+/* "gpu:2,gpu:a100:1,nic" (name NULL), or with a name what stands behind it: "2", "a100:2,h100:1" (--gpus). Adds to the
+ * *out_n at *out, in the arena; the same again adds up, a count of 0 is left out. E_GRES with Slurm's sentence. */
+int gres_parse(const char *s, const char *name, enum gres_per per, struct arena *a, const struct gres_ask **out,
+               uint32_t *out_n, struct err *e);
+/* "gres/gpu:a100:1,gres/nic:1": as TresPerNode shows what was asked for. `prefix`: "gres/", or "gres/gpu:" of --gpus. */
+void gres_text_print(const char *text, const char *prefix, struct str *out);
+/* "matlab:2,ansys" (all) or "matlab:1|ansys:1" (one of them); E_LICENSE. */
+int license_parse(const char *s, struct arena *a, const struct license_ask **out, uint32_t *out_n, struct err *e);
+
+/* "USR1", "sigusr1", "10"; E_SYNTAX. */
+int signal_parse(const char *s, uint32_t *out);
+/* --signal: "[R][B]:SIG[@secs]", "SIG@secs"; 60 seconds where none are given. E_SYNTAX. */
+struct signal_ask {
+    uint32_t signal, secs;
+    bool batch, reservation;
+};
+int signal_ask_parse(const char *s, struct signal_ask *out);
+
+/* ---- names of jobs and steps ---- */
+
+#define ARRAY_ID_MAX 4000000u /* Slurm's bound on MaxArraySize */
+enum { JOB_NAME_STEP = 1, JOB_NAME_TASKS = 2 };
+/* "12", "12_3", with JOB_NAME_TASKS also "12_[1-3,7]", with JOB_NAME_STEP also "12.0", "12_3.batch". Else E_JOB_ID, with
+ * Slurm's reason in front where it has one ("_parse_single_range: Invalid range: `x'"), else no text. */
+struct job_name {
+    struct job_target target;
+    bool has_step;
+    uint32_t step_id;
+};
+int job_name_parse(const char *s, unsigned flags, struct arena *a, struct job_name *out, struct err *e);
 
 /* ---- batch scripts ---- */
 
