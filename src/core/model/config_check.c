@@ -10,6 +10,7 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "core/model/config_table.h"
+#include "core/model/gres.h"
 #include "core/model/text.h"
 
 /* The line of a key, else that of its table. */
@@ -76,6 +77,28 @@ static void set_part_nodes(struct conf_reading *r, struct conf_part_at *at) {
         expand(r, at->t, "partitions", "nodes", at->v.nodes, &p->nodes, &p->n_nodes);
 }
 
+/* "NO", "EXCLUSIVE", "YES[:COUNT]", "FORCE[:COUNT]" */
+static bool parse_over(const char *s, struct part *p) {
+    static const char *const word[] = {"NO", "EXCLUSIVE", "YES", "FORCE"}; /* enum over_subscribe */
+    size_t n = strcspn(s, ":");
+    uint64_t count = 4;
+    uint32_t i = 0;
+    while (i < ARRAY_LEN(word) && (strlen(word[i]) != n || strncasecmp(word[i], s, n) != 0))
+        i++;
+    if (i == ARRAY_LEN(word) || (s[n] && (i < OVER_YES || str_to_u64(s + n + 1, 65533, &count) || !count)))
+        return false;
+    p->over_subscribe = i;
+    p->over_count = i < OVER_YES ? 0 : (uint32_t)count;
+    return true;
+}
+
+static void set_over_subscribe(struct conf_reading *r, struct conf_part_at *at) {
+    if (at->v.over_subscribe && !parse_over(at->v.over_subscribe, &at->v.p))
+        conf_problem(r, line_of(at->t, "over_subscribe"),
+                     "partitions.over_subscribe: \"%s\" is not allowed; must be \"NO\", \"EXCLUSIVE\", \"YES:COUNT\" or "
+                     "\"FORCE:COUNT\"", at->v.over_subscribe);
+}
+
 static void one_default_part(struct conf_reading *r) {
     struct conf_part built_in = {0};
     conf_set_defaults(r->arena, "partitions", &built_in);
@@ -100,6 +123,7 @@ void conf_finish_parts(struct conf_reading *r, struct conf_part_at *part, uint32
         check_part_name(r, &seen, at);
         check_part(r, &at->v.p, at->t);
         set_part_nodes(r, at);
+        set_over_subscribe(r, at);
         if (at->v.p.is_default && first_default)
             conf_problem(r, line_of(at->t, "default"),
                          "partitions.default: only one may be, and line %" PRIu32 " has one already",
@@ -115,6 +139,19 @@ void conf_finish_parts(struct conf_reading *r, struct conf_part_at *part, uint32
 
 /* ---- [[nodes]] ---- */
 
+static void set_gres(struct conf_reading *r, struct conf_node *v, const struct tree *t) {
+    struct gres *list = arena_calloc(r->arena, v->n_gres + 1, sizeof(*list));
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < v->n_gres; i++) {
+        struct err e = {0};
+        if (node_gres_parse(v->gres[i], r->arena, &list[n], &e) || !node_gres_add(list, &n))
+            conf_problem(r, line_of(t, "gres"), "nodes.gres: \"%s\" is not allowed; must be \"NAME:TYPE:COUNT\" or "
+                         "\"NAME:COUNT\", each kind once", v->gres[i]);
+    }
+    v->o.gres = list;
+    v->o.n_gres = n;
+}
+
 void conf_finish_nodes(struct conf_reading *r, struct conf_node_at *node, uint32_t n) {
     struct node_overlay *list = arena_calloc(r->arena, n, sizeof(*list));
     for (uint32_t i = 0; i < n; i++) {
@@ -124,6 +161,7 @@ void conf_finish_nodes(struct conf_reading *r, struct conf_node_at *node, uint32
             expand(r, t, "nodes", "names", node[i].v.names, &o->names, &o->n_names);
         else if (!conf_child(t, "names"))
             conf_problem(r, t->line, "nodes.names: is missing");
+        set_gres(r, &node[i].v, t);
         if (o->address && o->n_names > 1)
             conf_problem(r, line_of(t, "address"), "nodes.address: is for one node, and `names` has %" PRIu32, o->n_names);
         list[i] = *o;
@@ -183,6 +221,7 @@ void conf_finish_rest(struct conf_reading *r, const struct tree *root) {
     check_job_ids(r, controller);
     check_auth(r, conf_child(root, "auth"));
     all->c.rep.admission_token = all->admission_mode == 1;
+    all->c.rep.no_requeue = !all->job_requeue;
     if (all->c.rep.cluster_name && !is_name(all->c.rep.cluster_name, "-_."))
         conf_problem(r, line_of(root, "cluster_name"),
                      "cluster_name: \"%s\" is not allowed; must be letters, digits, `-`, `_` and `.`",

@@ -28,6 +28,11 @@ static void print_list(const char *const *list, uint32_t n, struct str *out) {
         str_addf(out, "%s%s", i ? "," : "", list[i]);
 }
 
+static void print_counts(const struct license *list, uint32_t n, struct str *out) {
+    for (uint32_t i = 0; i < n; i++)
+        str_addf(out, "%s%s:%" PRIu32, i ? "," : "", list[i].name, list[i].count);
+}
+
 static void print_number(const struct conf_key *k, uint64_t v, struct str *out) {
     if (str_eq(k->slurm, "PriorityMaxAge"))
         duration_print((int64_t)v, out);
@@ -43,7 +48,11 @@ static void print_value(const struct conf_key *k, const void *base, struct str *
     case CONF_U32: print_number(k, *(const uint32_t *)at, out); break;
     case CONF_U64: print_number(k, *(const uint64_t *)at, out); break;
     case CONF_BOOL: str_add(out, *(const bool *)at ? "yes" : "no"); break;
+    case CONF_COUNTS:
+        print_counts(*(const struct license *const *)(const void *)at, *(const uint32_t *)((const char *)base + k->off_n), out);
+        break;
     case CONF_STRS:
+    case CONF_NAMES:
         print_list(*(const char *const *const *)at, *(const uint32_t *)((const char *)base + k->off_n), out);
         break;
     case CONF_WORD:
@@ -76,12 +85,12 @@ static void add_hosts(struct rows *rows, const struct conf *c) {
 
 static void add_fixed(struct rows *rows, const struct conf *c) {
     static const char *const fixed[][2] = {{"EnforcePartLimits", "NO"},
-                                           {"JobRequeue", "1"},
                                            {"PriorityType", "priority/multifactor"},
                                            {"SchedulerType", "sched/backfill"},
                                            {"SelectType", "select/cons_tres"}};
     for (size_t i = 0; i < ARRAY_LEN(fixed); i++)
         add_row(rows, fixed[i][0], fixed[i][1]);
+    add_row(rows, "JobRequeue", c->rep.no_requeue ? "0" : "1");
     add_row(rows, "AuthType", c->auth_mode == AUTH_DISABLED ? "auth/none" : "auth/jwt");
 }
 
@@ -99,6 +108,7 @@ void conf_show(const struct conf *c, const struct rconf *in_force, struct str *o
     if (in_force)
         all.c.rep = *in_force;
     all.admission_mode = all.c.rep.admission_token;
+    all.job_requeue = !all.c.rep.no_requeue;
     for (size_t i = 0; i < n; i++) {
         auto_str name = {0}, value = {0};
         if (str_eq(k[i].slurm, ""))
@@ -136,7 +146,10 @@ static bool is_same_value(const struct conf_key *k, const void *a, const void *b
         return memcmp(x, y, sizeof(uint64_t)) == 0;
     case CONF_BOOL:
         return *(const bool *)(const void *)x == *(const bool *)(const void *)y;
+    case CONF_COUNTS:
+        return true; /* SHARED */
     case CONF_STRS:
+    case CONF_NAMES:
         return is_same_list(*(const char *const *const *)(const void *)x, *n_x, *(const char *const *const *)(const void *)y, *n_y);
     default:
         return str_eq(*(const char *const *)(const void *)x, *(const char *const *)(const void *)y);
@@ -164,9 +177,9 @@ static bool is_quoted(enum conf_type t) {
 
 /* A value as a file has it. */
 static void print_toml(enum conf_type type, const char *text, struct str *out) {
-    if (type == CONF_STRS || type == CONF_LIST)
+    if (type == CONF_STRS || type == CONF_NAMES || type == CONF_LIST)
         str_addf(out, *text ? "[\"%s\"]" : "[]", text);
-    else if (type == CONF_TABLE)
+    else if (type == CONF_TABLE || type == CONF_COUNTS)
         str_add(out, "{}");
     else
         str_addf(out, is_quoted(type) ? "\"%s\"" : "%s", text);

@@ -15,6 +15,8 @@ enum conf_type {
     CONF_U64,
     CONF_BOOL,
     CONF_STRS,
+    CONF_NAMES,  /* as CONF_STRS, or one text with commas */
+    CONF_COUNTS, /* a table of names and numbers, kept as struct license */
     CONF_LIMIT,
     CONF_CHOICE,
     CONF_WORD,
@@ -29,14 +31,17 @@ struct conf_all {
     struct conf c;
     const char *scheduler_plugin, *flavor;
     uint32_t admission_mode;
+    bool job_requeue;
 };
 struct conf_part {
     struct part p;
-    const char *nodes;
+    const char *nodes, *over_subscribe;
 };
 struct conf_node {
     struct node_overlay o;
     const char *names;
+    const char *const *gres;
+    uint32_t n_gres;
 };
 
 struct conf_section {

@@ -6,6 +6,7 @@
  * place, is told by its kind.
  */
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -21,7 +22,8 @@ const struct tree *conf_child(const struct tree *t, const char *key) {
 }
 
 static void add_shown(const struct conf_key *k, const struct tree *v, struct str *out) {
-    bool is_secret = k->type == CONF_STR || k->type == CONF_SECRET || k->type == CONF_STRS;
+    bool is_secret = k->type == CONF_STR || k->type == CONF_SECRET || k->type == CONF_STRS ||
+                     k->type == CONF_NAMES;
     switch (v->kind) {
     case TREE_STRING:
         if (is_secret)
@@ -37,8 +39,8 @@ static void add_shown(const struct conf_key *k, const struct tree *v, struct str
         break;
     case TREE_FLOAT: str_add(out, "a number with a fraction"); break;
     case TREE_BOOL: str_add(out, v->truth ? "true" : "false"); break;
-    case TREE_ARRAY: str_add(out, k->type == CONF_STRS ? "this list" : "a list"); break;
-    case TREE_TABLE: str_add(out, "a table"); break;
+    case TREE_ARRAY: str_add(out, k->type == CONF_STRS || k->type == CONF_NAMES ? "this list" : "a list"); break;
+    case TREE_TABLE: str_add(out, k->type == CONF_COUNTS ? "this table" : "a table"); break;
     case TREE_OTHER: str_add(out, "a date"); break;
     }
 }
@@ -108,6 +110,52 @@ static bool set_texts(const struct conf_key *k, const struct tree *v, void *base
     return true;
 }
 
+/* "a,b" as a list of its parts; an empty part is none. */
+static bool set_names(const struct conf_key *k, const struct tree *v, void *base, struct arena *a) {
+    if (v->kind != TREE_STRING)
+        return set_texts(k, v, base, a);
+    uint32_t n = 0;
+    const char **list = arena_calloc(a, strlen(v->string) + 1, sizeof(*list));
+    for (const char *s = v->string; *s;) {
+        size_t len = strcspn(s, ",");
+        if (!len || n == k->hi)
+            return false;
+        list[n++] = arena_strndup(a, s, len);
+        s += len + (s[len] == ',' && s[len + 1]);
+        if (*s == ',')
+            return false;
+    }
+    *(const char *const **)at(base, k->off) = list;
+    *(uint32_t *)at(base, k->off_n) = n;
+    return true;
+}
+
+static int by_license(const void *a, const void *b) {
+    return strcmp(((const struct license *)a)->name, ((const struct license *)b)->name);
+}
+
+static bool is_count_name(const char *s) {
+    size_t n = strlen(s);
+    return n && n <= 64 && strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.@") == n;
+}
+
+/* In the order of names, whatever the file's is. */
+static bool set_counts(const struct conf_key *k, const struct tree *v, void *base, struct arena *a) {
+    if (v->kind != TREE_TABLE || v->n_children > k->hi)
+        return false;
+    struct license *list = arena_calloc(a, v->n_children + 1, sizeof(*list));
+    for (size_t i = 0; i < v->n_children; i++) {
+        const struct tree *c = v->child[i];
+        if (c->kind != TREE_INTEGER || c->integer < 0 || c->integer > INT32_MAX || !is_count_name(c->key))
+            return false;
+        list[i] = (struct license){arena_strdup(a, c->key), (uint32_t)c->integer};
+    }
+    qsort(list, v->n_children, sizeof(*list), by_license);
+    *(const struct license **)at(base, k->off) = list;
+    *(uint32_t *)at(base, k->off_n) = (uint32_t)v->n_children;
+    return true;
+}
+
 static bool set_limit(const struct conf_key *k, const struct tree *v, void *base) {
     uint32_t minutes;
     if (v->kind == TREE_INTEGER && v->integer >= 0 && v->integer < TIME_LIMIT_NONE)
@@ -154,6 +202,8 @@ void conf_set(struct conf_reading *r, const struct conf_key *k, const struct tre
             *(bool *)at(base, k->off) = v->truth;
         break;
     case CONF_STRS: ok = set_texts(k, v, base, r->arena); break;
+    case CONF_NAMES: ok = set_names(k, v, base, r->arena); break;
+    case CONF_COUNTS: ok = set_counts(k, v, base, r->arena); break;
     case CONF_LIMIT: ok = set_limit(k, v, base); break;
     case CONF_CHOICE:
     case CONF_WORD: ok = set_word(r, k, v, base, r->arena); break;
@@ -182,7 +232,10 @@ void conf_set_default(struct arena *a, const struct conf_key *k, void *base) {
         v.kind = TREE_BOOL;
         v.truth = str_eq(k->def, "true");
         break;
+    case CONF_COUNTS:
+        return; /* none */
     case CONF_STRS:
+    case CONF_NAMES:
         list = (struct tree){.kind = TREE_ARRAY, .child = &one, .n_children = *k->def ? 1 : 0};
         conf_set(&r, k, &list, base);
         return;

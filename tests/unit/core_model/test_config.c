@@ -376,11 +376,78 @@ static void no_key_needed(void **state) {
     assert_string_equal(must_read(OK "[controller]\nlisten_addr = \":6817\"\n", &a).listen_addr, ":6817");
 }
 
+static void resources(void **state) {
+    auto_arena a = {0};
+    auto_str one = {0}, two = {0};
+    struct conf c = must_read(OK "licenses = { matlab = 4, ansys = 2 }\n"
+                              "[[nodes]]\nnames = \"n6\"\ngres = \"gpu:h100:4,gpu:a100:2,shard:2K\"\nfeatures = \"gpu,xeon\"\n"
+                              "[[partitions]]\nname = \"a\"\nover_subscribe = \"Force:2\"\nexclusive_user = true\n"
+                              "max_cpus_per_node = 3\nallow_groups = \"x,y\"\nallow_accounts = [\"ml\"]\nroot_only = true\n"
+                              "hidden = true\npriority_job_factor = 7\n"
+                              "[[partitions]]\nname = \"b\"\nover_subscribe = \"yes\"\n"
+                              "[[partitions]]\nname = \"c\"\nover_subscribe = \"EXCLUSIVE\"\n"
+                              "[scheduler]\nmax_array_size = 2000\njob_requeue = false\nmax_requeues = 3\nmax_steps = 4\n"
+                              "attend_secs = 9\nbatch_starts = 11\n",
+                              &a);
+    const struct rconf *r = &c.rep;
+    assert_int_equal(r->n_licenses, 2);
+    assert_string_equal(r->licenses[0].name, "ansys");
+    assert_int_equal(r->licenses[1].count, 4);
+    const struct node_overlay *o = r->overlays;
+    assert_int_equal(o->n_gres, 3);
+    assert_string_equal(o->gres[1].name, "gpu");
+    assert_string_equal(o->gres[1].type, "a100");
+    assert_int_equal(o->gres[1].first, 4);
+    assert_null(o->gres[2].type);
+    assert_int_equal(o->gres[2].count, 2048);
+    assert_int_equal(o->n_features, 2);
+    assert_string_equal(o->features[1], "xeon");
+    const struct part *p = r->parts;
+    assert_int_equal(p->over_subscribe, OVER_FORCE);
+    assert_int_equal(p->over_count, 2);
+    assert_true(p->exclusive_user && p->root_only && p->hidden);
+    assert_int_equal(p->max_cpus_per_node, 3);
+    assert_int_equal(p->n_allow_groups, 2);
+    assert_string_equal(p->allow_accounts[0], "ml");
+    assert_int_equal(p->priority_job_factor, 7);
+    assert_int_equal(p[1].over_subscribe, OVER_YES);
+    assert_int_equal(p[1].over_count, 4);
+    assert_int_equal(p[2].over_subscribe, OVER_EXCLUSIVE);
+    assert_int_equal(r->max_array_size, 2000);
+    assert_true(r->no_requeue);
+    assert_int_equal(r->max_requeues, 3);
+    assert_int_equal(r->max_steps, 4);
+    assert_int_equal(r->attend_secs, 9);
+    assert_int_equal(r->batch_starts, 11);
+    conf_show(&c, NULL, &one);
+    assert_non_null(strstr(str_text(&one), "Licenses                = ansys:2,matlab:4\n"));
+    assert_non_null(strstr(str_text(&one), "JobRequeue              = 0\n"));
+    assert_non_null(strstr(str_text(&one), "MaxArraySize            = 2000\n"));
+    str_clear(&one);
+    c = must_read(OK "[licenses]\nb = 1\na = 2\n", &a);
+    conf_rep_text(&c.rep, &one);
+    c = must_read(OK "licenses = { a = 2, b = 1 }\n", &a);
+    conf_rep_text(&c.rep, &two);
+    assert_string_equal(str_text(&one), str_text(&two));
+    str_clear(&two);
+    c = must_read(OK "licenses = { a = 2, b = 2 }\n", &a);
+    conf_rep_text(&c.rep, &two);
+    assert_string_not_equal(str_text(&one), str_text(&two));
+    expect_problems(OK "licenses = { a = -1 }\n", "line 2: licenses: this table is not allowed; must be a table of at most "
+                                                  "1000 names and their numbers\n");
+    expect_problems(OK "[[nodes]]\nnames = \"n\"\ngres = [\"gpu:a:x\", \"gpu:a:1\", \"gpu:a:2\"]\n",
+                    "line 4: nodes.gres: \"gpu:a:2\" is not allowed; must be \"NAME:TYPE:COUNT\" or \"NAME:COUNT\", each kind once\n"
+                    "line 4: nodes.gres: \"gpu:a:x\" is not allowed; must be \"NAME:TYPE:COUNT\" or \"NAME:COUNT\", each kind once\n");
+    expect_problems(OK "[[partitions]]\nname = \"a\"\nover_subscribe = \"NO:2\"\n",
+                    "line 4: partitions.over_subscribe: \"NO:2\" is not allowed; must be \"NO\", \"EXCLUSIVE\", \"YES:COUNT\" or "
+                    "\"FORCE:COUNT\"\n");
+}
+
 /* Prints a value of a row as a file has it. */
 static void add_value(enum conf_type type, const char *text, struct str *out) {
-    if (type == CONF_STRS || type == CONF_LIST)
+    if (type == CONF_STRS || type == CONF_NAMES || type == CONF_LIST)
         str_addf(out, *text ? "[\"%s\"]" : "[]", text);
-    else if (type == CONF_TABLE)
+    else if (type == CONF_TABLE || type == CONF_COUNTS)
         str_add(out, "{}");
     else if (type == CONF_U32 || type == CONF_U64 || type == CONF_BOOL)
         str_add(out, text);
@@ -532,7 +599,7 @@ int main(void) {
         cmocka_unit_test(unknown_names),   cmocka_unit_test(wrong_values),   cmocka_unit_test(wrong_shapes),
         cmocka_unit_test(secrets_stay_secret), cmocka_unit_test(contradictions), cmocka_unit_test(all_at_once),
         cmocka_unit_test(no_key_needed),   cmocka_unit_test(written_defaults), cmocka_unit_test(written_others),
-        cmocka_unit_test(canonical_text),  cmocka_unit_test(shown),          cmocka_unit_test(sample_and_docs),
+        cmocka_unit_test(canonical_text),  cmocka_unit_test(shown),          cmocka_unit_test(resources),      cmocka_unit_test(sample_and_docs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
