@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SPUR_LIBSPUR_LINK_DIAL_H
+#define SPUR_LIBSPUR_LINK_DIAL_H
+
+#include "base/err.h"
+#include "wire/messages.h"
+
+/* Begins to connect to a node's agent: *out_fd is non-blocking, and writable when it stands or failed. */
+int link_dial(const struct node_place *place, int *out_fd, struct err *e);
+
+#endif
