@@ -80,6 +80,22 @@ static void look_ahead(struct sbatch *s, const struct opt_run *r) {
     s->wrap = wrap ? wrap->value : NULL;
 }
 
+static bool apply_level(struct sbatch *s, struct opt_run *r, size_t from, size_t to) {
+    s->level++;
+    return opt_apply(r, from, to);
+}
+
+/* #PBS lines count before everything else, so that all else goes before them. */
+static bool read_pbs(struct sbatch *s, struct opt_run *r, const struct buf *script) {
+    const char *const *word = NULL;
+    const uint32_t *line = NULL;
+    uint32_t n = 0;
+    if (s->wrap || opt_find(r, "ignore-pbs") ||
+        script_pbs_options((const char *)script->p, script->n, &s->c->arena, &word, &line, &n, NULL))
+        return true; /* what is wrong with its quotes was told before, or is nobody's business */
+    return sbatch_pbs(s, r, n, word, line);
+}
+
 static bool read_options(struct sbatch *s, struct opt_run *r, struct buf *script, int *exit_code) {
     struct cli *c = s->c;
     struct err e = {0};
@@ -101,62 +117,25 @@ static bool read_options(struct sbatch *s, struct opt_run *r, struct buf *script
         return false;
     }
     bool ok = opt_scan_script(r, n, word, line);
+    size_t scripted = r->items.n;
     if (ok) {
         opt_scan_env(r, cli_env);
-        ok = opt_apply(r, typed, r->items.n) && opt_apply(r, 0, typed);
+        ok = read_pbs(s, r, script) && apply_level(s, r, typed, scripted) && apply_level(s, r, scripted, r->items.n) &&
+             apply_level(s, r, 0, typed);
     }
     if (!ok)
         *exit_code = cli_stop(r);
     return ok;
 }
 
-/* ---- waiting for the end ---- */
-
-static int exit_of(const struct job *j) {
-    int status = (int)j->wait_status;
-    if (j->state == JOB_COMPLETED)
-        return 0;
-    return WIFEXITED(status) && WEXITSTATUS(status) ? WEXITSTATUS(status) : 1;
-}
-
-/* The controller has forgotten the job, because nobody could ask for a while: the history knows how it ended. */
-static int exit_from_history(struct sbatch *s, uint32_t job_id) {
-    struct history_request request = {.job_ids = &job_id, .n_job_ids = 1};
-    struct history_reply reply = {0};
-    struct err e = {0};
-    if (cli_call(s->c, WIRE_Controller_History, &request, &reply, &e))
-        return refuse(s->c, e.text);
-    if (reply.n_jobs && reply.jobs[0].job && job_is_over(reply.jobs[0].job))
-        return exit_of(reply.jobs[0].job);
-    return refuse(s->c, err_sentence(E_JOB_ID));
-}
-
-/*
- * A controller that is away for a while is waited for: the job goes on meanwhile. So does this command on ^C, as Slurm's:
- * what it returns shall be the job's exit code and no other.
- */
-static int wait_for_end(struct sbatch *s, uint32_t job_id) {
-    struct wait_request request = {.job_id = job_id};
-    signal(SIGINT, SIG_IGN);
-    for (;;) {
-        struct wait_reply reply = {0};
-        struct err e = {0};
-        arena_reset(&s->c->arena);
-        int rc = cli_call(s->c, WIRE_Controller_Wait, &request, &reply, &e);
-        if (rc == E_UNREACHABLE || rc == E_DEADLINE || rc == E_STOPPING || rc == E_NOT_LEADER || rc == E_BUSY) {
-            sleep(1);
-            continue;
-        }
-        if (rc == E_JOB_ID)
-            return exit_from_history(s, job_id);
-        if (rc)
-            return refuse(s->c, e.text);
-        if (reply.is_over)
-            return reply.job ? exit_of(reply.job) : 1;
-    }
-}
-
 /* ---- the request ---- */
+
+/* SLURM_EXIT_ERROR: what this command's own mistakes exit with, to be told from the job's exit code (--wait). */
+static int exit_error(int exit_code) {
+    const char *text = getenv("SLURM_EXIT_ERROR");
+    uint64_t n;
+    return exit_code && text && str_to_u64(text, 255, &n) == 0 && n ? (int)n : exit_code;
+}
 
 /* A queue that is full may have room a little later: said, and tried again for a while, as Slurm does. */
 static int send_job(struct sbatch *s, const struct submit_request *request, struct submit_reply *reply, struct err *e) {
@@ -171,6 +150,30 @@ static int send_job(struct sbatch *s, const struct submit_request *request, stru
     }
 }
 
+/* --test-only: when and where. */
+static int say_test(struct sbatch *s, const struct submit_reply *reply) {
+    auto_str when = {0}, nodes = {0};
+    cli_time(reply->start_unix, "Unknown", &when);
+    hostlist_compact(reply->nodes, reply->n_nodes, &nodes);
+    for (uint32_t i = 0; i < reply->n_warnings; i++)
+        if (!s->quiet)
+            cli_say(s->c, "warning: %s", reply->warnings[i]);
+    cli_say(s->c, "Job %u to start at %s a using %u processors on nodes %s in partition %s", reply->job_id,
+            str_text(&when), reply->n_cpus, str_text(&nodes), reply->partition ? reply->partition : "(null)");
+    return 0;
+}
+
+static int refuse_test(struct sbatch *s, int code, const char *text) {
+    const char *last = strrchr(text, '\n');
+    if (last) {
+        autofree char *first = xstrndup(text, (size_t)(last - text));
+        complain(s->c, first);
+    }
+    fprintf(stderr, "allocation failure: %s\n",
+            code == E_NODES_UNAVAIL || code == E_TOO_MANY_CPUS ? err_sentence(code) : last ? last + 1 : text);
+    return 1;
+}
+
 static int submit(struct sbatch *s, const struct buf *script) {
     struct err e = {0};
     uint8_t token[TOKEN_SIZE];
@@ -182,12 +185,14 @@ static int submit(struct sbatch *s, const struct buf *script) {
     spur_token(token);
     struct submit_request request = {
         .token = token, .n_token = sizeof(token), .spec = &s->spec, .script = script->p,
-        .n_script = (uint32_t)script->n, .env = env.p, .n_env = (uint32_t)env.n,
+        .n_script = (uint32_t)script->n, .env = env.p, .n_env = (uint32_t)env.n, .test_only = s->test_only,
     };
     struct submit_reply reply = {0};
     int rc = send_job(s, &request, &reply, &e);
+    if (s->test_only)
+        return rc ? exit_error(refuse_test(s, rc, e.text)) : say_test(s, &reply);
     if (rc)
-        return refuse_job(s, rc, e.text);
+        return exit_error(refuse_job(s, rc, e.text));
     for (uint32_t i = 0; i < reply.n_warnings; i++)
         if (!s->quiet)
             cli_say(s->c, "warning: %s", reply.warnings[i]);
@@ -196,7 +201,7 @@ static int submit(struct sbatch *s, const struct buf *script) {
     else if (!s->quiet)
         printf("Submitted batch job %u\n", reply.job_id);
     fflush(stdout);
-    return s->wait ? wait_for_end(s, reply.job_id) : 0;
+    return s->wait ? sbatch_wait(s, reply.job_id) : 0;
 }
 
 int cmd_sbatch(struct cli *c) {
@@ -205,11 +210,13 @@ int cmd_sbatch(struct cli *c) {
     auto_buf script = {0};
     int exit_code = 1;
     opt_init(&r, cmd_sbatch_options(), c->prog, &s);
-    if (read_options(&s, &r, &script, &exit_code)) {
-        if (s.verbose)
-            show_options(c, &r);
-        exit_code = sbatch_settle(&s) ? submit(&s, &script) : 1;
-    }
+    bool ok = read_options(&s, &r, &script, &exit_code);
+    if (ok && s.verbose)
+        show_options(c, &r);
+    if (ok && job_ask_settle(&s.ask))
+        exit_code = submit(&s, &script);
+    else
+        exit_code = exit_error(ok ? 1 : exit_code);
     opt_fini(&r);
     return exit_code;
 }

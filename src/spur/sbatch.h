@@ -9,24 +9,33 @@
 #include <stdint.h>
 
 #include "base/buf.h"
-#include "spur/cli.h"
+#include "spur/job_ask.h"
 
 struct sbatch {
-    struct cli *c;
-    struct job_spec spec; /* its texts are borrowed, or in the command's arena */
+    union {
+        struct job_ask ask;
+        struct {
+            JOB_ASK_FIELDS
+        };
+    };
     const char *wrap;
     const char *propagate; /* limits; NULL: all */
     const char *export;    /* --export; NULL: ALL */
-    const char *node_list, *exclude;
-    const char *cwd; /* where the command was started */
-    bool hold, wait, parsable, requeue, no_requeue, ignore_pbs;
-    uint32_t quiet, verbose;
+    const char *cwd;       /* where the command was started */
+    bool wait, parsable, ignore_pbs, test_only;
+    uint32_t verbose;
 };
 
-/* ---- sbatch_options.c ---- */
+/* ---- sbatch_pbs.c ---- */
 
-/* Refuses what is wrong in its combination, and fills in what follows from the options. false: said so, exit 1. */
-bool sbatch_settle(struct sbatch *s);
+/* Sets the options of #PBS lines, `line` of each word. Those that are not honoured are told on stderr. false: see
+ * r->exit_code. */
+bool sbatch_pbs(struct sbatch *s, struct opt_run *r, uint32_t n, const char *const *word, const uint32_t *line);
+
+/* ---- sbatch_wait.c ---- */
+
+/* Waits for the end of the job, or of all tasks of the array. The exit code. */
+int sbatch_wait(struct sbatch *s, uint32_t job_id);
 
 /* ---- sbatch_script.c ---- */
 

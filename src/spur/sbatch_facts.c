@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/resource.h>
@@ -71,13 +72,21 @@ static void read_command_line(struct sbatch *s) {
     s->spec.submit_line = arena_strndup(&s->c->arena, str_text(&line), MIN(line.n, (size_t)LINE_MAX_BYTES));
 }
 
+/* SLURM_UMASK (octal) goes before the process's own. */
+static mode_t read_umask(void) {
+    mode_t mask = umask(0);
+    umask(mask);
+    const char *text = getenv("SLURM_UMASK");
+    char *end = NULL;
+    unsigned long asked = text ? strtoul(text, &end, 8) : 0;
+    return text && *text && !*end && asked <= 0777 ? (mode_t)asked : mask;
+}
+
 int sbatch_facts(struct sbatch *s, struct err *e) {
     int rc = read_directory(s, e);
     if (rc)
         return rc;
-    mode_t mask = umask(0);
-    umask(mask);
-    s->spec.umask = mask + 1;
+    s->spec.umask = read_umask() + 1;
     char host[256] = "";
     if (gethostname(host, sizeof(host) - 1) == 0 && *host)
         s->spec.submit_host = arena_strdup(&s->c->arena, host);

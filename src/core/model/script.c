@@ -110,10 +110,10 @@ static int cut_line(struct words *w, const char *p, const char *end, uint32_t li
     return 0;
 }
 
-/* The part of a line behind #SBATCH, or NULL. */
-static const char *behind_magic(const char *p, const char *end) {
-    size_t n = strlen(MAGIC);
-    if ((size_t)(end - p) < n || memcmp(p, MAGIC, n) != 0)
+/* The part of a line behind #SBATCH or #PBS, or NULL. */
+static const char *behind_magic(const char *p, const char *end, const char *magic) {
+    size_t n = strlen(magic);
+    if ((size_t)(end - p) < n || memcmp(p, magic, n) != 0)
         return NULL;
     p += n;
     return p == end || is_blank(*p) || *p == '-' ? p : NULL;
@@ -137,15 +137,15 @@ static int read_directive(struct words *w, const char *p, const char *end, uint3
     return 0;
 }
 
-int script_options(const char *script, size_t n, struct arena *a, const char *const **out, const uint32_t **out_lines,
-                   uint32_t *out_n, struct err *e) {
+static int options_of(const char *magic, const char *script, size_t n, struct arena *a, const char *const **out,
+                      const uint32_t **out_lines, uint32_t *out_n, struct err *e) {
     auto_call(words_fini) struct words w = {.arena = a, .e = e};
     int rc = script_check(script, n, e);
     const char *p = script, *limit = script + n;
     for (uint32_t line = 1; !rc && p < limit; line++) {
         const char *nl = memchr(p, '\n', (size_t)(limit - p));
         const char *end = nl ? nl : limit;
-        const char *rest = behind_magic(p, end);
+        const char *rest = behind_magic(p, end, magic);
         if (rest)
             rc = read_directive(&w, rest, end, line);
         else if (!is_comment_or_blank(p, end))
@@ -159,4 +159,14 @@ int script_options(const char *script, size_t n, struct arena *a, const char *co
         *out_lines = w.line.n ? arena_memdup(a, w.line.p, w.line.n * sizeof(*w.line.p)) : NULL;
     *out_n = (uint32_t)w.word.n;
     return 0;
+}
+
+int script_options(const char *script, size_t n, struct arena *a, const char *const **out, const uint32_t **out_lines,
+                   uint32_t *out_n, struct err *e) {
+    return options_of(MAGIC, script, n, a, out, out_lines, out_n, e);
+}
+
+int script_pbs_options(const char *script, size_t n, struct arena *a, const char *const **out,
+                       const uint32_t **out_lines, uint32_t *out_n, struct err *e) {
+    return options_of("#PBS", script, n, a, out, out_lines, out_n, e);
 }

@@ -106,6 +106,9 @@ int job_name_parse(const char *s, unsigned flags, struct arena *a, struct job_na
  * line breaks. `out_lines` (may be NULL) gets the line number of each word. */
 int script_options(const char *script, size_t n, struct arena *a, const char *const **out, const uint32_t **out_lines,
                    uint32_t *out_n, struct err *e);
+/* The same of its #PBS lines. */
+int script_pbs_options(const char *script, size_t n, struct arena *a, const char *const **out,
+                       const uint32_t **out_lines, uint32_t *out_n, struct err *e);
 int script_check(const char *script, size_t n, struct err *e);
 
 /* ---- output name patterns ---- */

@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/mem.h"
 #include "spur/command.h"
 #include "spur/sbatch.h"
 
@@ -56,7 +57,7 @@ static void values(void **state) {
     assert_int_equal(j->open_mode, OPEN_APPEND);
     assert_string_equal(j->dependency, "afterok:5");
     assert_int_equal(f.r.words.n, 3);
-    assert_true(sbatch_settle(&f.s));
+    assert_true(job_ask_settle(&f.s.ask));
     assert_int_equal(j->n_req_nodes, 2);
     assert_string_equal(j->exc_nodes[0], "n9");
     done(&f);
@@ -69,7 +70,7 @@ static void oddities_of_slurms(void **state) {
     assert_int_equal(f.s.spec.nice, 0);
     assert_false(f.s.spec.min_nodes_given);
     assert_true(f.s.spec.mem_all && !f.s.spec.mem_node_mb);
-    assert_true(sbatch_settle(&f.s));
+    assert_true(job_ask_settle(&f.s.ask));
     assert_null(f.s.spec.partition);
     done(&f);
 }
@@ -97,9 +98,18 @@ static void refusals(void **state) {
         {"-c0", 1, "sbatch: error: Invalid numeric value \"0\" for --cpus-per-task.\n"},
         {"--nice=99999999999", 255, "sbatch: error: Invalid --nice value, out of range (+/- 2147483645)\n"},
         {"--propagate=BOGUS", 1, "sbatch: error: Bad rlimit name: BOGUS\nsbatch: error: --propagate=BOGUS is not valid.\n"},
-        {"--gres=gpu:1", 1, "sbatch: error: option --gres is not supported yet (see docs/compatibility.md)\n"},
-        {"-a1-3", 1, "sbatch: error: option --array is not supported yet (see docs/compatibility.md)\n"},
-        {"--exclusive", 1, "sbatch: error: option --exclusive is not supported yet (see docs/compatibility.md)\n"},
+        {"--mem-per-cpu=5X", 255, "sbatch: error: Invalid --mem-per-cpu specification\n"},
+        {"--time-min=x", 255, "sbatch: error: Invalid --time-min specification\n"},
+        {"--deadline=25:99", 255,
+         "Invalid time specification (pos=0): 25:99\nsbatch: error: Invalid --deadline specification\n"},
+        {"--ntasks-per-node=x", 1, "sbatch: error: Invalid numeric value \"x\" for --ntasks-per-node.\n"},
+        {"--signal=BOGUS", 255, "sbatch: error: Invalid --signal specification\n"},
+        {"--exclusive=bogus", 255, "sbatch: error: Invalid --exclusive specification\n"},
+        {"--exclusive=mcs", 1, "sbatch: error: option --exclusive=mcs is not supported yet (see docs/compatibility.md)\n"},
+        {"--oversubscribe=x", 255, "sbatch: option '--oversubscribe' doesn't allow an argument\n"
+                                   "Try \"sbatch --help\" for more information\n"},
+        {"--switches=1", 1, "sbatch: error: option --switches is not supported yet (see docs/compatibility.md)\n"},
+        {"-O", 1, "sbatch: error: option --overcommit is not supported yet (see docs/compatibility.md)\n"},
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct fixture f;
@@ -152,7 +162,7 @@ static void fewer_tasks_than_nodes(void **state) {
     FILE *seen = tmpfile();
     assert_true(RUN(&f, "-N", "99", "-n", "1"));
     dup2(fileno(seen), STDERR_FILENO);
-    bool ok = sbatch_settle(&f.s);
+    bool ok = job_ask_settle(&f.s.ask);
     dup2(saved, STDERR_FILENO);
     close(saved);
     char text[200] = "";
@@ -163,6 +173,126 @@ static void fewer_tasks_than_nodes(void **state) {
     assert_string_equal(text, "sbatch: warning: can't run 1 processes on 99 nodes, setting nnodes to 1\n");
     assert_int_equal(f.s.spec.min_nodes, 1);
     assert_int_equal(f.s.spec.max_nodes, 1);
+    done(&f);
+}
+
+/* ---- together ---- */
+
+/* What settling the words says on stderr; *out_ok its result. `at` is the first word of the later level. */
+static void settle(struct fixture *f, int n, const char *const *word, int at, bool *out_ok, char text[static 400]) {
+    int saved = dup(STDERR_FILENO);
+    FILE *seen = tmpfile();
+    *f = (struct fixture){.c = {.prog = "sbatch"}};
+    f->s.c = &f->c;
+    opt_init(&f->r, cmd_sbatch_options(), "sbatch", &f->s);
+    assert_true(opt_scan(&f->r, at, word) && opt_apply(&f->r, 0, f->r.items.n));
+    size_t first = f->r.items.n;
+    f->s.level++;
+    assert_true(opt_scan(&f->r, n - at, word + at) && opt_apply(&f->r, first, f->r.items.n));
+    dup2(fileno(seen), STDERR_FILENO);
+    *out_ok = job_ask_settle(&f->s.ask);
+    dup2(saved, STDERR_FILENO);
+    close(saved);
+    rewind(seen);
+    text[fread(text, 1, 399, seen)] = '\0';
+    fclose(seen);
+}
+
+static void refused_together(void **state) {
+    static const struct {
+        const char *word[4];
+        const char *want;
+    } cases[] = {
+        {{"--mem=1G", "--mem-per-cpu=1G"},
+         "sbatch: fatal: --mem, --mem-per-cpu, and --mem-per-gpu are mutually exclusive.\n"},
+        {{"--exclusive", "-s"}, "sbatch: fatal: --exclusive and --oversubscribe options are mutually exclusive\n"},
+        {{"--gpus-per-task=1"},
+         "sbatch: error: Failed to validate job spec. --gpus-per-task or --tres-per-task used without either --gpus or "
+         "-n/--ntasks is not allowed.\nsbatch: error: Invalid generic resource (gres) specification\n"},
+        {{"-G4", "--gpus-per-task=2", "-n3"},
+         "sbatch: error: Failed to validate job spec. Based on --gpus and --gpus-per-task number of requested tasks differ "
+         "from -n/--ntasks.\nsbatch: error: Invalid generic resource (gres) specification\n"},
+        {{"--gres=gpu:h100:x"}, "sbatch: error: Invalid Trackable RESource (TRES) specification\n"},
+        {{"--gres=gpu:1,gpu:h100:1"},
+         "sbatch: error: Invalid GRES specification (with and without type identification)\n"},
+        {{"--gres=gpu:1", "--gpus-per-node=h100:1"},
+         "sbatch: error: Invalid GRES specification (with and without type identification)\n"},
+        {{"-a5-1"}, "sbatch: error: Batch job submission failed: Invalid job array specification\n"},
+        {{"-Lx:y"}, "sbatch: error: Batch job submission failed: Invalid license specification\n"},
+        {{"--signal=R:USR1@60"},
+         "sbatch: error: Batch job submission failed: Preemption is required but is disabled on this system\n"},
+        {{"-wn[1-"}, "sbatch: fatal: Invalid node list specified\n"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct fixture f;
+        char text[400];
+        bool ok;
+        int n = 0;
+        while (n < 4 && cases[i].word[n])
+            n++;
+        settle(&f, n, cases[i].word, n, &ok, text);
+        assert_false(ok);
+        assert_string_equal(text, cases[i].want);
+        done(&f);
+    }
+}
+
+static void taken_together(void **state) {
+    static const char *const words[] = {
+        "--mem=1G", "-a[3,1,1]%2", "-Cib,zen", "--gres=gpu:a100:1", "--gpus-per-node=a100:1", "-G2", "-Lmatlab:2,ansys",
+        "--signal=B:USR1@90", "--time-min=5", "--exclusive=user", "--ntasks-per-node=3", "-N2", "--requeue",
+        /* later ones */ "--mem-per-cpu=100"};
+    struct fixture f;
+    char text[400];
+    bool ok;
+    settle(&f, ARRAY_LEN(words), words, ARRAY_LEN(words) - 1, &ok, text);
+    assert_string_equal(text, "");
+    assert_true(ok);
+    const struct job_spec *j = &f.s.spec;
+    const struct job_more *m = j->more;
+    assert_non_null(m);
+    assert_int_equal(j->mem_node_mb, 0);
+    assert_int_equal(m->mem_cpu_mb, 100);
+    assert_string_equal(m->array, "3,1,1");
+    assert_int_equal(m->array_max_running, 2);
+    assert_int_equal(array_count(m->array_ranges, m->n_array_ranges), 2);
+    assert_string_equal(m->features, "ib&zen");
+    assert_int_equal(m->n_gres, 2);
+    assert_int_equal(m->gres[0].count, 2);
+    assert_string_equal(m->gres_text, "gpu:a100:1,gpu:a100:1");
+    assert_string_equal(m->gpus_text, "2");
+    assert_int_equal(m->n_licenses, 2);
+    assert_int_equal(m->signal_secs, 90);
+    assert_true(m->signal_batch && m->requeue);
+    assert_int_equal(m->time_min_min, 5);
+    assert_int_equal(m->exclusive, EXCLUSIVE_USER);
+    assert_int_equal(j->n_tasks_given, 6);
+    assert_int_equal(m->nodes_given, 2);
+    done(&f);
+    assert_true(RUN(&f, "-J", "plain", "-n1"));
+    assert_true(job_ask_settle(&f.s.ask));
+    assert_null(f.s.spec.more); /* ten thousands of those wait in memory */
+    done(&f);
+}
+
+static void pbs_lines(void **state) {
+    static const char script[] =
+        "#!/bin/sh\n#PBS -N pbsname -q long\n#PBS -l walltime=1:00:00,nodes=2:ppn=3,mem=2gb\n#PBS -r n\n#SBATCH -t 5\n";
+    struct fixture f = {.c = {.prog = "sbatch"}};
+    const char *const *word;
+    const uint32_t *line;
+    uint32_t n;
+    f.s.c = &f.c;
+    opt_init(&f.r, cmd_sbatch_options(), "sbatch", &f.s);
+    assert_int_equal(script_pbs_options(script, sizeof(script) - 1, &f.c.arena, &word, &line, &n, NULL), 0);
+    assert_true(sbatch_pbs(&f.s, &f.r, n, word, line));
+    assert_string_equal(f.s.spec.name, "pbsname");
+    assert_string_equal(f.s.spec.partition, "long");
+    assert_int_equal(f.s.spec.time_limit_min, 60);
+    assert_int_equal(f.s.spec.min_nodes, 2);
+    assert_int_equal(f.s.more.tasks_per_node, 3);
+    assert_int_equal(f.s.spec.mem_node_mb, 2048);
+    assert_true(f.s.spec.no_requeue);
     done(&f);
 }
 
@@ -244,7 +374,8 @@ int main(void) {
         cmocka_unit_test(refusals),
         cmocka_unit_test(what_slurm_lacks_we_lack),
         cmocka_unit_test(tables_are_sound),
-        cmocka_unit_test(fewer_tasks_than_nodes),
+        cmocka_unit_test(fewer_tasks_than_nodes), cmocka_unit_test(refused_together), cmocka_unit_test(taken_together),
+        cmocka_unit_test(pbs_lines),
         cmocka_unit_test(script_files),
         cmocka_unit_test(facts),
     };

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What sbatch, srun and salloc all ask for: the options that shape a job, as setters for the rows of their option tables,
+ * and what follows from them together.
+ */
+#ifndef SPUR_SPUR_JOB_ASK_H
+#define SPUR_SPUR_JOB_ASK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "spur/cli.h"
+
+/* The first fields of the context (opt_run.ctx) of every command that uses these setters. */
+#define JOB_ASK_FIELDS                                                                                                \
+    struct cli *c;                                                                                                    \
+    struct job_spec spec; /* its texts are borrowed, or in the command's arena */                                     \
+    struct job_more more; /* becomes spec.more where anything of it is set */                                         \
+    unsigned level;       /* of options: a later one (environment, command line) goes before an earlier one */        \
+    unsigned mem_level, mem_cpu_level;                                                                                \
+    const char *refused; /* what a refusal begins with; NULL: "Batch job submission failed" */                        \
+    const char *node_list, *exclude;                                                                                  \
+    const char *gres, *gpus, *gpus_per_node, *gpus_per_task, *licenses, *array, *features;                            \
+    bool exclusive, oversubscribe, any_signal_reservation;                                                            \
+    uint32_t quiet;
+struct job_ask {
+    JOB_ASK_FIELDS
+};
+
+int ask_count(struct opt_run *r, const struct opt_row *o, const char *value); /* ntasks, cpus-per-task, ntasks-per-node */
+int ask_nodes(struct opt_run *r, const struct opt_row *o, const char *value);
+int ask_time(struct opt_run *r, const struct opt_row *o, const char *value); /* time, time-min */
+int ask_mem(struct opt_run *r, const struct opt_row *o, const char *value);  /* mem, mem-per-cpu */
+int ask_moment(struct opt_run *r, const struct opt_row *o, const char *value); /* begin, deadline */
+int ask_nice(struct opt_run *r, const struct opt_row *o, const char *value);
+int ask_open_mode(struct opt_run *r, const struct opt_row *o, const char *value);
+int ask_requeue(struct opt_run *r, const struct opt_row *o, const char *value); /* requeue, no-requeue */
+int ask_exclusive(struct opt_run *r, const struct opt_row *o, const char *value);
+int ask_signal(struct opt_run *r, const struct opt_row *o, const char *value);
+int ask_uid(struct opt_run *r, const struct opt_row *o, const char *value); /* refuses uid, gid */
+
+/* Refuses what is wrong in its combination, and fills in what follows from the options. false: said so; the exit code
+ * is 1. */
+bool job_ask_settle(struct job_ask *a);
+
+#endif
