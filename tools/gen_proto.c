@@ -115,7 +115,9 @@ static void print_services(FILE *out) {
         if (!service || strcmp(service, m->service) != 0)
             fprintf(out, "%s\nservice %s {\n", service ? "}\n" : "", m->service);
         service = m->service;
-        fprintf(out, "  rpc %s(%s) returns (%s);\n", m->name, camel(m->request()->name, &request),
+        camel(m->request()->name, &request);
+        bool is_same = str_eq(m->name, str_text(&request)); /* within the service the name alone is the method */
+        fprintf(out, "  rpc %s(%s%s) returns (%s);\n", m->name, is_same ? ".spur.v1." : "", str_text(&request),
                 camel(m->reply()->name, &reply));
     }
     if (service)
