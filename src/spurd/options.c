@@ -3,12 +3,15 @@
 
 #include <fcntl.h>
 #include <getopt.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
@@ -29,7 +32,8 @@ static const char help_text[] =
     "  --listen ADDR              where the controller reaches this agent (default [::]:6818; port 0: any)\n"
     "  -N, --hostname NAME        name of the node (default: the short host name)\n"
     "  --address IP               address to register (SPUR_NODE_ADDRESS; default: the one towards the controller)\n"
-    "  --state-dir DIR            runs and keys (default " STATE_DIR ")\n"
+    "  --state-dir DIR            runs and keys (default " STATE_DIR "; of an agent that isn't root's: a folder\n"
+    "                             of that cluster below $XDG_STATE_HOME/spurd or ~/.local/state/spurd)\n"
     "  --token TOKEN              join token (SPUR_JOIN_TOKEN)\n"
     "  --controller-key FILE      the controller's public key; without it the first one seen is kept\n"
     "  -f, --config FILE          spur.conf, read for [logging] (default " CONFIG_PATH " where it exists)\n"
@@ -159,7 +163,7 @@ static bool check(const struct options *o, int argc, char **argv) {
         fprintf(stderr, "spurd: error: unexpected argument '%s'\n", argv[optind]);
         return false;
     }
-    if (o->clock_scale > 1 && str_eq(o->state_dir, STATE_DIR)) {
+    if (o->clock_scale > 1 && !o->own_state_dir) {
         fputs("spurd: error: --test-clock-scale needs a --state-dir of its own\n", stderr);
         return false;
     }
@@ -175,6 +179,33 @@ static const char *env(const char *name) {
     return v && *v ? v : NULL;
 }
 
+static void make_parents(char *path) {
+    for (char *at = strchr(path + 1, '/'); at; at = strchr(at + 1, '/')) {
+        *at = 0;
+        (void)mkdir(path, 0755); /* what fails here fails again, and is told, where the folder itself is made */
+        *at = '/';
+    }
+}
+
+/* An ordinary user can't write STATE_DIR, and may try several clusters, each with a key of its own: the folder is told from the
+ * controllers and the configuration's place. */
+static const char *default_state_dir(const struct options *o) {
+    static char path[2048];
+    const char *state = env("XDG_STATE_HOME"), *home = env("HOME");
+    if (geteuid() == 0)
+        return STATE_DIR;
+    autofree char *key = xasprintf("%s %s", o->controllers, o->config ? o->config : "");
+    uint64_t place = hash_fixed(key, strlen(key));
+    if (state)
+        snprintf(path, sizeof(path), "%s/spurd/%016" PRIx64, state, place);
+    else if (home)
+        snprintf(path, sizeof(path), "%s/.local/state/spurd/%016" PRIx64, home, place);
+    else
+        snprintf(path, sizeof(path), "/tmp/spurd-%u/%016" PRIx64, (unsigned)geteuid(), place);
+    make_parents(path);
+    return path;
+}
+
 static void fill_defaults(struct options *o) {
     if (!o->controllers)
         o->controllers = env("SPUR_CONTROLLER_ADDR") ? env("SPUR_CONTROLLER_ADDR") : "http://localhost:6817";
@@ -184,8 +215,9 @@ static void fill_defaults(struct options *o) {
         o->token = env("SPUR_JOIN_TOKEN");
     if (!o->listen)
         o->listen = "[::]:6818";
+    o->own_state_dir = o->state_dir != NULL;
     if (!o->state_dir)
-        o->state_dir = STATE_DIR;
+        o->state_dir = default_state_dir(o);
 }
 
 enum options_do options_read(int argc, char **argv, struct options *out) {

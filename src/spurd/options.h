@@ -20,6 +20,7 @@ struct options {
     uint32_t clock_scale;
     uint32_t containment; /* enum step_containment */
     bool test_faults;
+    bool own_state_dir; /* it was named */
 };
 
 enum options_do { OPTIONS_RUN, OPTIONS_DONE, OPTIONS_WRONG };
