@@ -201,7 +201,8 @@ REC_DECLARE(job_array, JOB_ARRAY_FIELDS)
     F(BOOL, requeue_wanted, 6, _) /* it is being ended to be queued again */                                          \
     F(BOOL, warned, 7, _)    /* --signal was sent in this start */                                                    \
     F(BOOL, limit_set, 8, _) /* the time limit was changed by hand: not the partition's any more */                   \
-    F(STR, new_sluid, 9, _)  /* with requeue_wanted: its next one */
+    F(STR, new_sluid, 9, _)  /* with requeue_wanted: its next one */                                                  \
+    F(LIST, licenses, 10, license_ask) /* that this start has, where the job left the choice; none: all it asks for */
 REC_DECLARE(job_rare, JOB_RARE_FIELDS)
 
 #define JOB_FIELDS(F)                                                                                                 \

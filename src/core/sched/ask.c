@@ -7,18 +7,20 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "core/model/constraint.h"
 #include "core/sched/gate.h"
 #include "core/sched/match.h"
 #include "core/sched/timeline.h"
 
-_Static_assert(sizeof(struct ask_size) == 48, "padding would be compared");
+_Static_assert(sizeof(struct ask_size) == 64, "padding would be compared");
 
-void asks_init(struct asks *s, const struct grid *g, const struct rconf *conf, struct arena *scratch) {
-    *s = (struct asks){.grid = g, .conf = conf, .scratch = scratch};
+void asks_init(struct asks *s, const struct grid *g, const struct rconf *conf, int64_t now, struct arena *scratch) {
+    *s = (struct asks){.grid = g, .conf = conf, .scratch = scratch, .now = now};
 }
 
 void asks_fini(struct asks *s) {
     map64_fini(&s->by_hash);
+    maps_fini(&s->features);
 }
 
 static void set_memory(struct ask_size *a, const struct job_spec *s, const struct rconf *conf) {
@@ -26,8 +28,22 @@ static void set_memory(struct ask_size *a, const struct job_spec *s, const struc
     if (s->mem_all)
         return;
     a->mem_mb = MIN(s->mem_node_mb, GRID_MEM_MAX);
-    if (!a->mem_mb && conf)
-        a->task_mem_mb = MIN((uint64_t)conf->def_mem_per_cpu_mb * a->cpus_per_task, GRID_MEM_MAX);
+    uint64_t each = s->more ? MIN(s->more->mem_cpu_mb, GRID_MEM_MAX) : 0;
+    if (!each && !a->mem_mb && conf)
+        each = conf->def_mem_per_cpu_mb;
+    if (each)
+        a->task_mem_mb = each > GRID_MEM_MAX / a->cpus_per_task ? GRID_MEM_MAX : each * a->cpus_per_task;
+}
+
+static uint32_t share_of(const struct job_more *m, const struct part *p) {
+    bool may = p->over_count > 1;
+    if (p->over_subscribe == OVER_FORCE && may)
+        return SHARE_OVER;
+    if (p->over_subscribe == OVER_EXCLUSIVE || m->exclusive == EXCLUSIVE_NODE)
+        return SHARE_NONE;
+    if (p->exclusive_user || m->exclusive == EXCLUSIVE_USER)
+        return SHARE_USER;
+    return p->over_subscribe == OVER_YES && may && m->oversubscribe ? SHARE_OVER : SHARE_CORES;
 }
 
 /* A partition's least and largest node counts narrow the job's own; more nodes than tasks is never given. A range
@@ -51,6 +67,10 @@ struct ask_size ask_size_of(const struct job *j, const struct part *p, const str
     a.limit_min = gate_time_limit(j, p, conf);
     set_memory(&a, s, conf);
     set_nodes(&a, s, p);
+    const struct job_more *m = job_spec_more(s);
+    a.tasks_per_node = m->tasks_per_node;
+    a.time_min = m->time_min_min < a.limit_min ? m->time_min_min : 0;
+    a.share = share_of(m, p);
     return a;
 }
 
@@ -78,28 +98,171 @@ static bool same_names(const char *const *a, uint32_t n_a, const char *const *b,
     return true;
 }
 
+static bool same_gres(const struct ask *a, const struct job_more *m) {
+    if (!str_eq(a->features, m->features) || a->n_gres != m->n_gres)
+        return false;
+    for (uint32_t i = 0; i < a->n_gres; i++) {
+        const struct gres_ask *x = &a->gres[i], *y = &m->gres[i];
+        if (x->count != y->count || x->per != y->per || !str_eq(x->name, y->name) || !str_eq(x->type, y->type))
+            return false;
+    }
+    return true;
+}
+
 static bool same(const struct ask *a, const struct ask_size *size, const struct job_spec *s) {
-    return memcmp(&a->size, size, sizeof(*size)) == 0 && same_names(a->req, a->n_req, s->req_nodes, s->n_req_nodes) &&
-           same_names(a->exc, a->n_exc, s->exc_nodes, s->n_exc_nodes);
+    return memcmp(&a->asked, size, sizeof(*size)) == 0 && same_names(a->req, a->n_req, s->req_nodes, s->n_req_nodes) &&
+           same_names(a->exc, a->n_exc, s->exc_nodes, s->n_exc_nodes) && same_gres(a, job_spec_more(s));
+}
+
+uint32_t ask_wants(const struct gres_ask *g, uint32_t n, struct ask_want *out) {
+    uint32_t n_wants = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        uint64_t count = MIN(g[i].count, GRID_MEM_MAX);
+        uint32_t k = 0;
+        while (k < n_wants && !(str_eq(out[k].name, g[i].name) && str_eq(out[k].type, g[i].type)))
+            k++;
+        if (!count || k == ASK_WANTS_MAX)
+            continue;
+        if (k == n_wants)
+            out[n_wants++] = (struct ask_want){.name = g[i].name, .type = g[i].type};
+        uint64_t *at = g[i].per == GRES_PER_TASK ? &out[k].task : g[i].per == GRES_PER_JOB ? &out[k].job : &out[k].node;
+        *at += count;
+    }
+    for (uint32_t k = 0; k < n_wants; k++) {
+        if (out[k].task)
+            out[k].job = 0; /* the tasks' sum is the job's */
+    }
+    return n_wants;
+}
+
+/* So many of each node and so many in all: that makes a number of nodes. */
+static void nodes_by_gres(struct ask_size *z, const struct ask_want *w) {
+    if (!w->job || !w->node)
+        return;
+    uint32_t n = (uint32_t)MIN((w->job + w->node - 1) / w->node, UINT32_MAX);
+    z->min_nodes = MAX(z->min_nodes, n);
+    z->max_nodes = MIN(z->max_nodes, n);
+}
+
+static void set_gres(struct asks *s, struct ask *a, const struct job_more *m) {
+    const struct grid *g = s->grid;
+    struct ask_want want[ASK_WANTS_MAX];
+    a->gres = m->gres, a->n_gres = m->n_gres;
+    a->n_wants = ask_wants(m->gres, m->n_gres, want);
+    if (!a->n_wants)
+        return;
+    a->want = arena_memdup(s->scratch, want, a->n_wants * sizeof(*want));
+    a->want_of = arena_calloc(s->scratch, g->n_kinds + 1, 1);
+    for (uint32_t i = 0; i < a->n_wants; i++) {
+        struct ask_want *w = &a->want[i];
+        nodes_by_gres(&a->size, w);
+        if (w->node)
+            w->job = 0;
+        a->n_totals += w->job != 0;
+        for (uint32_t k = 0; k < g->n_kinds; k++) {
+            if (!a->want_of[k] && str_eq(g->kind[k].name, w->name) && (!w->type || str_eq(g->kind[k].type, w->type)))
+                a->want_of[k] = (uint8_t)(i + 1);
+        }
+    }
+}
+
+struct ask ask_shorter(const struct ask *a, uint32_t limit_min) {
+    struct ask b = *a;
+    b.size.limit_min = limit_min;
+    b.secs = (int64_t)limit_min * 60;
+    return b;
+}
+
+static uint64_t *bits_of(struct asks *s, const struct feature_expr *x) {
+    const struct grid *g = s->grid;
+    uint64_t *bits = arena_calloc(s->scratch, g->n_words + 1, sizeof(*bits));
+    for (uint32_t r = 0; r < g->n_nodes; r++) {
+        if (features_match(x, g->node[r].features, g->node[r].n_features))
+            bits_set(bits, r);
+    }
+    return bits;
+}
+
+/* A text that can't be read, which admit refuses, is one that no node has. */
+static const struct ask_features *features_of(struct asks *s, const char *text) {
+    struct ask_features *f = maps_get(&s->features, text);
+    struct features want;
+    if (f)
+        return f;
+    f = arena_calloc(s->scratch, 1, sizeof(*f));
+    if (features_parse(text, s->scratch, &want, NULL)) {
+        f->all = arena_calloc(s->scratch, s->grid->n_words + 1, sizeof(*f->all));
+    } else {
+        f->all = bits_of(s, &want.all);
+        f->n_alts = want.n_alts, f->n_groups = want.n_groups;
+        f->alt = arena_calloc(s->scratch, want.n_alts + 1, sizeof(*f->alt));
+        f->group = arena_calloc(s->scratch, want.n_groups + 1, sizeof(*f->group));
+        f->count = arena_calloc(s->scratch, want.n_groups + 1, sizeof(*f->count));
+        for (uint32_t i = 0; i < f->n_alts; i++)
+            f->alt[i] = bits_of(s, &want.alt[i]);
+        for (uint32_t i = 0; i < f->n_groups; i++) {
+            f->group[i] = bits_of(s, &want.group[i].expr);
+            f->count[i] = want.group[i].count;
+        }
+    }
+    maps_put(&s->features, text, f);
+    return f;
+}
+
+/* A job that has fewer nodes than its groups ask for gets as many as they do. */
+static void nodes_by_groups(struct ask *a, const struct job_spec *s) {
+    uint64_t n = 0;
+    for (uint32_t i = 0; a->has && i < a->has->n_groups; i++)
+        n += a->has->count[i];
+    a->size.min_nodes = MAX(a->size.min_nodes, (uint32_t)MIN(n, UINT32_MAX));
+    if (!s->max_nodes)
+        a->size.max_nodes = MAX(a->size.max_nodes, (uint32_t)MIN(n, UINT32_MAX));
 }
 
 static struct ask *ask_new(struct asks *s, const struct job *j, const struct ask_size *size) {
     struct ask *a = arena_calloc(s->scratch, 1, sizeof(*a));
-    a->size = *size;
+    const struct job_more *m = job_spec_more(j->spec);
+    const struct part *p = s->grid->part[size->part].rec;
+    a->size = a->asked = *size;
     a->req = j->spec->req_nodes, a->n_req = j->spec->n_req_nodes;
     a->exc = j->spec->exc_nodes, a->n_exc = j->spec->n_exc_nodes;
     a->secs = size->limit_min == TIME_LIMIT_NONE ? UNLIMITED_SECS : (int64_t)size->limit_min * 60;
+    a->features = m->features;
+    a->has = m->features && *m->features ? features_of(s, m->features) : NULL;
+    set_gres(s, a, m);
+    nodes_by_groups(a, j->spec);
+    a->is_special = a->n_wants || size->share != SHARE_CORES || p->max_cpus_per_node;
+    a->is_picky = a->n_totals || (a->has && (a->has->n_alts || a->has->n_groups));
     match_nodes(s->grid, a, s->scratch);
-    a->gate = gate_partition(&s->grid->part[size->part], size);
+    a->gate = gate_partition(&s->grid->part[size->part], &a->size);
     return a;
+}
+
+/* A limit that may be shorter ends before the deadline. */
+static void meet_deadline(const struct asks *s, const struct job *j, struct ask_size *size) {
+    int64_t deadline = job_spec_more(j->spec)->deadline_unix;
+    if (!deadline || !size->time_min || deadline <= s->now)
+        return;
+    int64_t minutes = (deadline - s->now) / 60;
+    if (minutes < size->limit_min)
+        size->limit_min = (uint32_t)MAX(minutes, (int64_t)size->time_min);
 }
 
 struct ask *ask_of(struct asks *s, const struct job *j, uint32_t part) {
     struct ask_size size = ask_size_of(j, s->grid->part[part].rec, s->conf);
     size.part = part;
+    const struct job_more *m = j->spec->more;
+    if (s->mind_users || size.share == SHARE_USER)
+        size.uid = j->spec->uid + 1;
+    if (m)
+        meet_deadline(s, j, &size);
     uint64_t h = hash_fixed(&size, sizeof(size));
     h = hash_names(h, j->spec->req_nodes, j->spec->n_req_nodes);
     h = hash_names(h, j->spec->exc_nodes, j->spec->n_exc_nodes);
+    if (m && m->features)
+        h = hash_u64(h ^ hash_fixed(m->features, strlen(m->features)));
+    for (uint32_t i = 0; m && i < m->n_gres; i++)
+        h = hash_u64(h ^ m->gres[i].count ^ (uint64_t)m->gres[i].per << 60);
     struct ask *first = map64_get(&s->by_hash, h), *a = first;
     while (a && !same(a, &size, j->spec))
         a = a->twin;

@@ -26,12 +26,41 @@ struct ask_size { /* compared as bytes: no padding, all fields set */
     uint32_t limit_min;  /* in force; TIME_LIMIT_NONE */
     uint32_t part;       /* index in the grid */
     uint32_t mem_all;    /* 0 or 1: all memory of each node */
+    uint32_t tasks_per_node; /* at most; 0: no bound */
+    uint32_t share;      /* enum job_share */
+    uint32_t uid;        /* + 1, where that matters: see asks_mind_users; else 0 */
+    uint32_t time_min;   /* minutes; it may be started with a limit between this and limit_min; 0: not */
+};
+
+/* What it asks for of one kind of generic resource: together, if it says more than one of them. */
+struct ask_want {
+    const char *name, *type; /* type NULL: any */
+    uint64_t node, task, job; /* of each node, for each task, in all; 0: not asked */
+};
+#define ASK_WANTS_MAX 16u
+
+/* Features, by rank; one for all jobs that say the same. */
+struct ask_features {
+    uint64_t *all;                   /* nodes that have what each node must have */
+    uint64_t **alt, **group;
+    uint32_t *count;                 /* of the groups */
+    uint32_t n_alts, n_groups;
 };
 
 struct ask {
-    struct ask_size size;
+    struct ask_size size;  /* in force */
+    struct ask_size asked; /* what is compared: resources may have narrowed the numbers of nodes */
     const char *const *req, *const *exc; /* names, borrowed from a job */
     uint32_t n_req, n_exc;
+    const char *features;        /* text, borrowed; NULL: none */
+    const struct gres_ask *gres; /* borrowed */
+    uint32_t n_gres;
+    const struct ask_features *has; /* NULL: no features asked for */
+    struct ask_want *want;
+    uint32_t n_wants, n_totals; /* n_totals: those with `job` */
+    uint8_t *want_of; /* by kind: index of the want + 1; 0: none */
+    bool is_picky;    /* more than room decides which nodes go together: see select.h */
+    bool is_special;  /* more than CPUs and memory decide on a node: see fit.h */
     int64_t secs; /* limit in seconds */
     uint64_t *may;   /* nodes of the partition that are not excluded (nor outside of a list that is only a choice) */
     uint32_t *must;  /* ranks it has to have */
@@ -48,16 +77,23 @@ struct ask {
 
 struct asks {
     struct map64 by_hash;
+    struct maps features; /* struct ask_features by text */
     struct arena *scratch;
     const struct grid *grid;
     const struct rconf *conf; /* may be NULL */
+    int64_t now;
+    bool mind_users; /* some node is, or may be, one user's alone: asks of different users differ */
 };
-void asks_init(struct asks *s, const struct grid *g, const struct rconf *conf, struct arena *scratch);
+void asks_init(struct asks *s, const struct grid *g, const struct rconf *conf, int64_t now, struct arena *scratch);
 void asks_fini(struct asks *s);
 struct ask *ask_of(struct asks *s, const struct job *j, uint32_t part);
 
 /* The parts of it, for those who have no grid. */
 struct ask_size ask_size_of(const struct job *j, const struct part *p, const struct rconf *conf);
+/* What is asked for of generic resources, one for each kind, in `out` of ASK_WANTS_MAX. */
+uint32_t ask_wants(const struct gres_ask *g, uint32_t n, struct ask_want *out);
+/* A copy of it with a shorter limit. */
+struct ask ask_shorter(const struct ask *a, uint32_t limit_min);
 /* How many tasks fit into this much of a node of that size. Here because it is what a pass does most. */
 static inline uint32_t ask_tasks_in(const struct ask_size *a, int64_t cpus, int64_t mem_mb, uint64_t node_mem_mb) {
     if (cpus < a->cpus_per_task)
@@ -68,7 +104,7 @@ static inline uint32_t ask_tasks_in(const struct ask_size *a, int64_t cpus, int6
     uint64_t tasks = a->cpus_per_task == 1 ? (uint64_t)cpus : (uint64_t)cpus / a->cpus_per_task;
     if (a->task_mem_mb)
         tasks = mem_mb > 0 ? MIN(tasks, (uint64_t)mem_mb / a->task_mem_mb) : 0;
-    return (uint32_t)tasks;
+    return a->tasks_per_node ? MIN((uint32_t)tasks, a->tasks_per_node) : (uint32_t)tasks;
 }
 /* Memory that n tasks take on a node; 0: not counted. */
 uint64_t ask_mem(const struct ask_size *a, uint32_t n_tasks, uint64_t node_mem_mb);

@@ -32,6 +32,7 @@
 
 #include "base/bits.h"
 #include "base/mem.h"
+#include "core/sched/fit.h"
 
 static void offer(struct select *s, const struct ask *a, uint32_t rank, struct room r) {
     uint32_t tasks = ask_tasks_in(&a->size, r.cpus, r.mem_mb, s->grid->node[rank].mem_mb);
@@ -39,15 +40,47 @@ static void offer(struct select *s, const struct ask *a, uint32_t rank, struct r
         s->offer[s->n_offer++] = (struct seat){rank, tasks};
 }
 
+/* Where more than CPUs and memory decides. */
+static void offer_look(const struct board *b, struct select *s, const struct ask *a, uint32_t rank, int64_t from, int64_t to) {
+    struct fit f;
+    fit_look(b, a, rank, from, to, &f);
+    uint32_t tasks = fit_tasks(b->grid, a, rank, &f);
+    if (!tasks)
+        return;
+    s->offer[s->n_offer++] = (struct seat){rank, tasks};
+    for (uint32_t w = 0; a->n_totals && w < a->n_wants; w++)
+        *select_spare(s, w, rank) = fit_spare(b->grid, a, rank, &f, w);
+}
+
+static bool is_plain(const struct board *b, const struct ask *a, uint32_t rank) {
+    return !a->is_special && !bits_has(b->special, rank);
+}
+
 static void offer_now(const struct board *b, struct select *s, const struct ask *a) {
     s->n_offer = 0;
     int64_t end = b->now + a->secs;
     const uint64_t *open = end > b->last_promise ? b->lasting : b->open;
+    if (a->size.share == SHARE_OVER)
+        open = b->grid->takes; /* no CPU needs to be free */
     for (size_t w = 0; w < b->grid->n_words; w++) {
         for (uint64_t bits = a->may[w] & open[w]; bits; bits &= bits - 1) {
             uint32_t rank = (uint32_t)(w * 64) + (uint32_t)__builtin_ctzll(bits);
-            offer(s, a, rank, b->block[rank] ? board_room_now(b, rank, end) : b->now_free[rank]);
+            if (is_plain(b, a, rank))
+                offer(s, a, rank, b->block[rank] ? board_room_now(b, rank, end) : b->now_free[rank]);
+            else
+                offer_look(b, s, a, rank, b->now, end);
         }
+    }
+}
+
+/* What the picked nodes give, from `from` on. */
+static void set_claims(const struct board *b, struct select *s, const struct ask *a, int64_t from) {
+    for (uint32_t i = 0; i < s->n_pick; i++) {
+        struct seat p = s->pick[i];
+        struct fit f;
+        if (a->n_wants)
+            fit_look(b, a, p.rank, from, from + a->secs, &f);
+        s->claim[i] = fit_claim(b->grid, a, p.rank, p.tasks, select_given(s, a, i), &f, b->scratch);
     }
 }
 
@@ -55,14 +88,42 @@ bool backfill_now(const struct board *b, struct select *s, const struct ask *a) 
     if (a->lacks)
         return false;
     offer_now(b, s, a);
-    return s->n_offer && select_pick(s, a);
+    if (!s->n_offer || !select_pick(s, a))
+        return false;
+    set_claims(b, s, a, b->now);
+    return true;
+}
+
+/* A shorter limit helps only where it ends before some promise begins. */
+uint32_t backfill_shortened(const struct board *b, struct select *s, const struct ask *a) {
+    struct ask least = ask_shorter(a, a->size.time_min);
+    int64_t *begin;
+    if (!a->size.time_min || !backfill_now(b, s, &least))
+        return 0;
+    uint32_t best = a->size.time_min;
+    for (size_t i = board_promised(b, a->may, b->scratch, &begin); i-- > 0;) {
+        int64_t minutes = (begin[i] - b->now) / 60;
+        if (minutes >= a->size.limit_min)
+            continue;
+        if (minutes <= best)
+            break;
+        struct ask one = ask_shorter(a, (uint32_t)minutes);
+        if (backfill_now(b, s, &one))
+            return (uint32_t)minutes;
+    }
+    must(backfill_now(b, s, &least));
+    return best;
 }
 
 static void offer_at(const struct board *b, struct select *s, const struct ask *a, const uint64_t *ranks, int64_t t) {
     s->n_offer = 0;
     for (size_t r = bits_next(ranks, b->grid->n_nodes, 0); r < b->grid->n_nodes;
-         r = bits_next(ranks, b->grid->n_nodes, r + 1))
-        offer(s, a, (uint32_t)r, board_room(b, (uint32_t)r, t, t + a->secs));
+         r = bits_next(ranks, b->grid->n_nodes, r + 1)) {
+        if (is_plain(b, a, (uint32_t)r))
+            offer(s, a, (uint32_t)r, board_room(b, (uint32_t)r, t, t + a->secs));
+        else
+            offer_look(b, s, a, (uint32_t)r, t, t + a->secs);
+    }
 }
 
 static bool fits_at(const struct board *b, struct select *s, const struct ask *a, const uint64_t *ranks, int64_t t) {
@@ -105,24 +166,18 @@ int64_t backfill_earliest(const struct board *b, struct select *s, const struct 
         }
         offer_at(b, s, a, ranks, t[low]);
         must(select_pick(s, a));
+        set_claims(b, s, a, t[low]);
         return t[low];
     }
     return 0;
 }
 
 void backfill_start(struct board *b, const struct select *s, const struct ask *a) {
-    for (uint32_t i = 0; i < s->n_pick; i++) {
-        const struct seat *p = &s->pick[i];
-        uint64_t mem = ask_mem(&a->size, p->tasks, b->grid->node[p->rank].mem_mb);
-        board_start(b, p->rank, b->now + a->secs, (int64_t)p->tasks * a->size.cpus_per_task, (int64_t)mem);
-    }
+    for (uint32_t i = 0; i < s->n_pick; i++)
+        board_start(b, s->pick[i].rank, b->now + a->secs, &s->claim[i]);
 }
 
 void backfill_promise(struct board *b, const struct select *s, const struct ask *a, uint32_t job_id, int64_t from) {
-    for (uint32_t i = 0; i < s->n_pick; i++) {
-        const struct seat *p = &s->pick[i];
-        int64_t cpus = (int64_t)p->tasks * a->size.cpus_per_task;
-        uint64_t mem = ask_mem(&a->size, p->tasks, b->grid->node[p->rank].mem_mb);
-        board_promise(b, p->rank, job_id, from, from + a->secs, cpus, (int64_t)mem);
-    }
+    for (uint32_t i = 0; i < s->n_pick; i++)
+        board_promise(b, s->pick[i].rank, job_id, from, from + a->secs, &s->claim[i]);
 }

@@ -5,10 +5,19 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "core/model/text.h"
+#include "core/sched/fit.h"
 
 /* Enough for certain, without a look at which nodes. */
 static bool is_plenty(const struct ask_size *z, uint32_t n, uint64_t sum, uint32_t last) {
     return sum >= z->n_tasks && n >= z->min_nodes && (n <= z->max_nodes || last >= z->n_tasks);
+}
+
+static uint32_t special_tasks(struct select *s, const struct ask *a, uint32_t rank) {
+    struct fit f;
+    fit_look_empty(s->grid, rank, &f);
+    for (uint32_t w = 0; a->n_totals && w < a->n_wants; w++)
+        *select_spare(s, w, rank) = fit_spare(s->grid, a, rank, &f, w);
+    return fit_tasks(s->grid, a, rank, &f);
 }
 
 /* Offers empty nodes, all of them or those that take work, until it is plain that there are enough. */
@@ -20,12 +29,13 @@ static bool fits_empty(struct select *s, const struct ask *a, bool takes_work) {
         for (uint64_t bits = takes_work ? a->may[w] & g->takes[w] : a->may[w]; bits; bits &= bits - 1) {
             uint32_t rank = (uint32_t)(w * 64) + (uint32_t)__builtin_ctzll(bits);
             const struct grid_node *n = &g->node[rank];
-            uint32_t tasks = ask_tasks_in(&a->size, n->cpus, (int64_t)n->mem_mb, n->mem_mb);
+            uint32_t tasks = a->is_special ? special_tasks(s, a, rank)
+                                           : ask_tasks_in(&a->size, n->cpus, (int64_t)n->mem_mb, n->mem_mb);
             if (!tasks)
                 continue;
             s->offer[s->n_offer++] = (struct seat){rank, tasks};
             sum += tasks;
-            if (!a->n_must && is_plenty(&a->size, s->n_offer, sum, tasks))
+            if (!a->n_must && !a->is_picky && is_plenty(&a->size, s->n_offer, sum, tasks))
                 return !a->lacks;
         }
     }
@@ -49,7 +59,8 @@ uint32_t explain_never(struct select *s, const struct ask *a) {
         return REASON_NONE;
     if (is_awaited(s->grid, a) || fits_empty(s, a, false))
         return REASON_NODES_UNAVAIL;
-    return REASON_PARTITION_CONFIG;
+    return a->has && bits_next(a->may, s->grid->n_nodes, 0) == s->grid->n_nodes ? REASON_BAD_CONSTRAINTS
+                                                                              : REASON_PARTITION_CONFIG;
 }
 
 /* A node of -w that is down or not there is named; a drained one is not, as in Slurm. */

@@ -98,6 +98,23 @@ uint32_t gate_partition(const struct grid_part *gp, const struct ask_size *size)
     return REASON_NONE;
 }
 
+static bool names(const char *const *list, uint32_t n, const char *name) {
+    for (uint32_t i = 0; i < n; i++) {
+        if (str_eq(list[i], name))
+            return true;
+    }
+    return n == 0;
+}
+
+/* By the group that the job runs with. Root may use every partition, as with Slurm, but not in everybody's account. */
+uint32_t gate_access(const struct part *p, const struct job *j) {
+    if (!names(p->allow_accounts, p->n_allow_accounts, j->spec->account))
+        return REASON_ACCOUNT;
+    if (j->spec->uid == 0)
+        return REASON_NONE;
+    return p->root_only || !names(p->allow_groups, p->n_allow_groups, j->spec->group) ? REASON_PARTITION_CONFIG : REASON_NONE;
+}
+
 /* ---- singleton ---- */
 
 struct family { /* one user's jobs of one name that are not over */

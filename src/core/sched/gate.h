@@ -13,6 +13,8 @@
 uint32_t gate_job(const struct job *j, int64_t now, int64_t *out_when);
 /* State and limits of a partition; of the ask alone, since jobs share asks. */
 uint32_t gate_partition(const struct grid_part *p, const struct ask_size *size);
+/* Who may use it: groups, accounts, root alone. */
+uint32_t gate_access(const struct part *p, const struct job *j);
 /* Minutes: asked, else the partition's default, else the cluster's, else the partition's maximum. */
 uint32_t gate_time_limit(const struct job *j, const struct part *p, const struct rconf *conf);
 

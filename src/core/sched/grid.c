@@ -14,6 +14,7 @@
 #include "base/rec.h"
 #include "base/str.h"
 #include "core/model/text.h"
+#include "core/sched/priority.h"
 
 struct id_rank {
     uint32_t id, rank;
@@ -24,8 +25,15 @@ static uint32_t weight_of(const struct node *n) {
 }
 
 static void forget(struct grid *g) {
-    for (uint32_t i = 0; i < g->n_nodes; i++)
+    for (uint32_t i = 0; i < g->n_nodes; i++) {
         free(g->node[i].name);
+        free(g->node[i].slot);
+    }
+    for (uint32_t i = 0; i < g->n_kinds; i++) {
+        free(g->kind[i].name);
+        free(g->kind[i].type);
+    }
+    free(g->kind);
     for (uint32_t i = 0; i < g->n_parts; i++)
         free(g->part[i].bits);
     free(g->node);
@@ -56,6 +64,10 @@ static uint64_t stamp_of(const struct view *v) {
         s = mix_text(s, n->name);
         for (uint32_t i = 0; i < n->n_features; i++)
             s = mix_text(s, n->features[i]);
+        for (uint32_t i = 0; i < n->n_gres; i++) {
+            s = mix_text(mix_text(s, n->gres[i].name), n->gres[i].type);
+            s = mix(mix(s, n->gres[i].count), (uint64_t)n->gres[i].first << 1 | (n->gres[i].n_files != 0));
+        }
     }
     const struct part *p;
     for (uint64_t k = 0; (p = view_next_part(v, &k)); k++)
@@ -100,6 +112,33 @@ static void index_nodes(struct grid *g) {
     qsort(g->by_id, g->n_nodes, sizeof(*g->by_id), by_id);
 }
 
+static uint32_t kind_of(struct grid *g, const struct gres *r) {
+    const char *name = r->name ? r->name : "";
+    for (uint32_t i = 0; i < g->n_kinds; i++) {
+        if (str_eq(g->kind[i].name, name) && str_eq(g->kind[i].type, r->type))
+            return i;
+    }
+    g->kind = xrealloc(g->kind, (g->n_kinds + 1) * sizeof(*g->kind));
+    g->kind[g->n_kinds] = (struct grid_kind){xstrdup(name), r->type ? xstrdup(r->type) : NULL};
+    return g->n_kinds++;
+}
+
+/* In the order of ids, so that kinds have the same numbers everywhere. */
+static void make_slots(struct grid *g, const struct view *v) {
+    const struct node *n;
+    for (uint64_t k = 0; (n = view_next_node(v, &k)); k++) {
+        struct grid_node *gn = &g->node[grid_rank(g, n->id)];
+        if (!n->n_gres)
+            continue;
+        gn->n_slots = MIN(n->n_gres, GRID_SLOTS_MAX);
+        gn->slot = xcalloc(gn->n_slots, sizeof(*gn->slot));
+        for (uint32_t i = 0; i < gn->n_slots; i++)
+            gn->slot[i] = (struct grid_slot){kind_of(g, &n->gres[i]), n->gres[i].first,
+                                             MIN(n->gres[i].count, GRID_MEM_MAX),
+                                             n->gres[i].n_files != 0 && n->gres[i].count <= GRID_DEVICES_MAX};
+    }
+}
+
 static void make_nodes(struct grid *g, const struct view *v) {
     g->n_nodes = (uint32_t)cow_count(v->nodes);
     g->n_words = bits_words(g->n_nodes);
@@ -112,6 +151,7 @@ static void make_nodes(struct grid *g, const struct view *v) {
     qsort(g->node, g->n_nodes, sizeof(*g->node), by_preference);
     set_places(g);
     index_nodes(g);
+    make_slots(g, v);
 }
 
 static void make_part(struct grid *g, const struct view *v, const struct part *p, struct grid_part *out) {
@@ -152,6 +192,8 @@ static void refresh(struct grid *g, const struct view *v) {
         must(gn->id == n->id);
         gn->cpus = MIN(n->cpus, GRID_CPUS_MAX);
         gn->mem_mb = MIN(n->mem_mb, GRID_MEM_MAX);
+        gn->features = n->features;
+        gn->n_features = n->n_features;
         gn->takes_work = node_takes_work(n);
         gn->is_down = n->base != NODE_UP || n->not_responding;
         g->n_cpus += gn->cpus;
@@ -160,10 +202,10 @@ static void refresh(struct grid *g, const struct view *v) {
     }
     const struct part *p;
     i = 0;
-    g->max_tier = 0;
+    g->max_factor = 0;
     for (uint64_t k = 0; (p = view_next_part(v, &k)); k++) {
         g->part[i++].rec = p;
-        g->max_tier = MAX(g->max_tier, p->priority_tier);
+        g->max_factor = MAX(g->max_factor, priority_factor(p));
     }
 }
 

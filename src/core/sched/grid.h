@@ -20,8 +20,25 @@
 #define GRID_CPUS_MAX 65535u               /* of one node; more are not used */
 #define GRID_MEM_MAX ((uint64_t)1 << 44)   /* MiB, of a node or a request: sums of them never overflow */
 
+#define GRID_SLOTS_MAX 32u /* kinds of generic resources of one node; more are not used */
+
+#define GRID_DEVICES_MAX 65536u /* of one kind on a node that have indexes */
+
+struct grid_kind { /* of generic resources */
+    char *name, *type; /* type NULL: none */
+};
+struct grid_slot { /* what a node has of one kind */
+    uint32_t kind;
+    uint32_t first; /* index of its first device among all of that name */
+    uint64_t count;
+    bool has_files; /* devices with indexes, else a bare count */
+};
+
 struct grid_node {
     char *name;
+    const char *const *features; /* of the view of this pass */
+    struct grid_slot *slot;
+    uint32_t n_features, n_slots;
     uint32_t id;
     uint32_t weight;
     uint32_t place; /* in the order of names: the order of nodes within a job */
@@ -47,9 +64,11 @@ struct grid {
     uint64_t *takes;       /* nodes that take work, by rank */
     struct grid_part *part; /* ascending by partition id */
     uint32_t n_parts;
+    struct grid_kind *kind;
+    uint32_t n_kinds;
     uint64_t stamp;
     uint64_t n_cpus; /* of all nodes */
-    uint32_t max_tier;
+    uint32_t max_factor; /* of the partitions */
 };
 
 void grid_fini(struct grid *g);

@@ -17,6 +17,16 @@ static void leave_out(const struct grid *g, const struct ask *a) {
     }
 }
 
+/* Nodes that have what each must have, and where there are alternatives at least one of them. */
+static void keep_featured(const struct grid *g, const struct ask *a) {
+    for (size_t w = 0; w < g->n_words; w++) {
+        uint64_t some = a->has->n_alts ? 0 : ~(uint64_t)0;
+        for (uint32_t i = 0; i < a->has->n_alts; i++)
+            some |= a->has->alt[i][w];
+        a->may[w] &= a->has->all[w] & some;
+    }
+}
+
 /* The distinct nodes of -w that the partition has. */
 static void find_required(const struct grid *g, struct ask *a, uint64_t *seen) {
     for (uint32_t i = 0; i < a->n_req; i++) {
@@ -33,11 +43,13 @@ static void find_required(const struct grid *g, struct ask *a, uint64_t *seen) {
 void match_nodes(const struct grid *g, struct ask *a, struct arena *scratch) {
     const struct grid_part *p = &g->part[a->size.part];
     a->may = p->bits;
-    if (!a->n_req && !a->n_exc)
+    if (!a->n_req && !a->n_exc && !a->has)
         return;
     a->may = arena_calloc(scratch, g->n_words + 1, sizeof(*a->may));
     memcpy(a->may, p->bits, g->n_words * sizeof(*a->may));
     leave_out(g, a);
+    if (a->has)
+        keep_featured(g, a);
     if (!a->n_req)
         return;
     uint64_t *seen = arena_calloc(scratch, g->n_words + 1, sizeof(*seen));

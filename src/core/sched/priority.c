@@ -4,7 +4,9 @@
  *
  *     age        time since it could have started, up to max_age
  *     size       half the share of the cluster's nodes, half the share of its CPUs: large jobs come first, as in Slurm
- *     partition  its tier over the highest tier
+ *     partition  its factor (else its tier) over the highest of all partitions
+ *
+ * What an administrator has set goes before all of it.
  */
 #include "core/sched/priority.h"
 
@@ -33,31 +35,33 @@ static uint64_t size_points(const struct priority_scale *s, const struct job *j)
     return (fraction(w, MAX(spec->min_nodes, 1), s->n_nodes) + fraction(w, cpus, s->n_cpus)) / 2;
 }
 
-uint64_t priority_of(const struct priority_scale *s, const struct job *j, uint32_t tier, int64_t now) {
+uint64_t priority_of(const struct priority_scale *s, const struct job *j, uint32_t factor, int64_t now) {
     if (j->hold != HOLD_NONE)
         return 0;
+    if (job_rare_of(j)->priority_set)
+        return job_rare_of(j)->priority_set - 1;
     int64_t points = 0;
     if (s->conf) {
         points = (int64_t)age_points(s->conf, j, now) + (int64_t)size_points(s, j);
-        points += (int64_t)fraction(s->conf->weight_partition, tier, s->max_tier);
+        points += (int64_t)fraction(s->conf->weight_partition, factor, s->max_factor);
     }
     points -= MAX(MIN(j->nice, NICE_MAX), -(int64_t)NICE_MAX);
     return points > 1 ? (uint64_t)points : 1;
 }
 
-/* The highest tier of the partitions in "a,b". */
-static uint32_t tier_of(const struct view *v, const char *names) {
-    uint32_t tier = 0;
+/* The highest factor of the partitions in "a,b". */
+static uint32_t factor_of(const struct view *v, const char *names) {
+    uint32_t factor = 0;
     for (const char *p = names; p && *p;) {
         size_t n = strcspn(p, ",");
         const struct part *part;
         for (uint64_t k = 0; (part = view_next_part(v, &k)); k++) {
             if (strncmp(part->name, p, n) == 0 && part->name[n] == '\0')
-                tier = MAX(tier, part->priority_tier);
+                factor = MAX(factor, priority_factor(part));
         }
         p += n + (p[n] == ',');
     }
-    return tier;
+    return factor;
 }
 
 uint32_t sched_time_limit(const struct view *v, const struct job *j) {
@@ -80,6 +84,6 @@ uint64_t sched_priority(const struct view *v, const struct job *j, int64_t now_u
     }
     const struct part *p;
     for (uint64_t k = 0; (p = view_next_part(v, &k)); k++)
-        s.max_tier = MAX(s.max_tier, p->priority_tier);
-    return priority_of(&s, j, tier_of(v, j->spec->partition), now_unix);
+        s.max_factor = MAX(s.max_factor, priority_factor(p));
+    return priority_of(&s, j, factor_of(v, j->spec->partition), now_unix);
 }

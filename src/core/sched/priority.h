@@ -10,10 +10,13 @@
 struct priority_scale {
     const struct rconf *conf; /* NULL: every weight is 0 */
     uint64_t n_nodes, n_cpus;
-    uint32_t max_tier;
+    uint32_t max_factor;
 };
 
-/* `tier`: the highest of the job's partitions. */
-uint64_t priority_of(const struct priority_scale *s, const struct job *j, uint32_t tier, int64_t now);
+static inline uint32_t priority_factor(const struct part *p) {
+    return p->priority_job_factor ? p->priority_job_factor : p->priority_tier;
+}
+/* `factor`: the highest of the job's partitions. */
+uint64_t priority_of(const struct priority_scale *s, const struct job *j, uint32_t factor, int64_t now);
 
 #endif

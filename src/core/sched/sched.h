@@ -4,7 +4,8 @@
  * wait, and when they are expected to start. It changes nothing: its plan is proposed to the log like anyone else's
  * command, and apply refuses a start that no longer fits.
  *
- * Rules. Jobs are taken in the order of partition tier, then priority, then id. The first job of a partition's queue
+ * Rules. An array that waits is one job until it starts: a pass starts as many of its tasks as fit and may run. Licences
+ * that a job waits for are kept from those behind it. Jobs are taken in the order of partition tier, then priority, then id. The first job of a partition's queue
  * that can't start now gets a promise: the earliest moment and the nodes at which it can. Later jobs may start now only
  * where that delays no promise (EASY backfill; `promises` jobs get one, 1 is EASY, more is conservative). Memory and
  * CPUs are what nodes have; a job without --mem takes no memory unless def_mem_per_cpu_mb says otherwise.
@@ -28,6 +29,9 @@ struct sched_start {
     const struct job_node *nodes; /* node_id, name, cpus, mem_mb, n_tasks; the first one runs the script */
     uint32_t n_nodes;
     uint32_t time_limit_min; /* in force: asked, else the partition's default, else its maximum */
+    uint32_t array_task;     /* + 1: which task of the array that job_id stands for; 0: job_id is the job */
+    const struct license_ask *licenses; /* what it takes, where the job left the choice (`|`) */
+    uint32_t n_licenses;
 };
 
 struct sched_note { /* of a job that stays; flat, to be copied as it is */
@@ -56,6 +60,9 @@ struct sched_plan {
     uint32_t n_backfilled;
     bool is_cut; /* max_jobs_per_cycle (of those looked at) or max_starts was reached */
     uint64_t index; /* the view's */
+    uint32_t *late; /* pending jobs that can't end before their deadline any more, ascending */
+    uint32_t n_late;
+    int64_t next_unix; /* until then a pass over the same view starts nothing more; 0: for ever */
 };
 
 struct sched_params {
@@ -66,6 +73,18 @@ struct sched_params {
 struct sched *sched_new(const struct sched_params *params); /* NULL: defaults */
 void sched_free(struct sched *s);
 void sched_plan(struct sched *s, const struct view *v, int64_t now_unix, struct arena *a, struct sched_plan *out);
+
+/* When a job, as if it was submitted now, would start beside what runs (sbatch --test-only): `start_unix` now or later.
+ * E_NODES_UNAVAIL and the like: never, as nodes are. In the arena. The job's id and priority don't matter. */
+struct sched_would {
+    int64_t start_unix;
+    uint32_t n_cpus;
+    const char *partition;
+    const struct job_node *nodes;
+    uint32_t n_nodes;
+};
+int sched_would_start(const struct view *v, const struct job *j, int64_t now_unix, struct arena *a, struct sched_would *out,
+                      struct err *e);
 
 /* Multifactor priority as Slurm's, of a pending job: age, size, partition, nice; never below 1, 0 when held. */
 uint64_t sched_priority(const struct view *v, const struct job *j, int64_t now_unix);

@@ -42,6 +42,7 @@
 #include "base/bits.h"
 #include "base/mem.h"
 #include "base/rec.h"
+#include "base/str.h"
 
 /* ---- lanes ---- */
 
@@ -55,8 +56,11 @@ void timeline_fini(struct timeline *t) {
         drop_run(&t->run.p[i]);
     vec_fini(&t->run);
     vec_fini(&t->next);
-    for (uint32_t i = 0; i < t->n_lanes; i++)
+    for (uint32_t i = 0; i < t->n_lanes; i++) {
+        for (size_t k = 0; k < t->lane[i].share.n; k++)
+            free(t->lane[i].share.p[k].c.gres);
         vec_fini(&t->lane[i].share);
+    }
     free(t->lane);
     *t = (struct timeline){0};
 }
@@ -67,12 +71,13 @@ void timeline_reset(struct timeline *t, uint32_t n_lanes) {
     t->n_lanes = n_lanes;
 }
 
-/* Rounded up: a second in which a job still runs is not free. 0: any moment now. */
+/* Rounded up: a second in which a job still runs is not free. 0: any moment now. Nobody knows when a suspended one
+ * will go on. */
 static int64_t expected_end(const struct job *j) {
     if (j->completing)
         return 0;
-    int64_t start = (j->start_ms + 999) / 1000;
-    if (!j->time_limit_min || j->time_limit_min == TIME_LIMIT_NONE)
+    int64_t start = (j->start_ms + job_rare_of(j)->suspended_total_ms + 999) / 1000;
+    if (!j->time_limit_min || j->time_limit_min == TIME_LIMIT_NONE || j->state == JOB_SUSPENDED)
         return start + UNLIMITED_SECS;
     return start + (int64_t)j->time_limit_min * 60;
 }
@@ -96,15 +101,18 @@ static void lane_put(struct lane *l, struct share s) {
     vec_push(&l->share, s);
     memmove(&l->share.p[at + 1], &l->share.p[at], (l->share.n - 1 - at) * sizeof(s));
     l->share.p[at] = s;
-    l->cpus += s.cpus;
-    l->mem_mb += (int64_t)s.mem_mb;
+    l->cpus += s.c.cpus;
+    l->mem_mb += s.c.mem_mb;
+    l->n_special += s.c.share != SHARE_CORES;
 }
 
 static void lane_take(struct lane *l, int64_t end, uint32_t job_id) {
     size_t at = share_at(l, end, job_id);
     must(at < l->share.n && l->share.p[at].job_id == job_id);
-    l->cpus -= l->share.p[at].cpus;
-    l->mem_mb -= (int64_t)l->share.p[at].mem_mb;
+    l->cpus -= l->share.p[at].c.cpus;
+    l->mem_mb -= l->share.p[at].c.mem_mb;
+    l->n_special -= l->share.p[at].c.share != SHARE_CORES;
+    free(l->share.p[at].c.gres);
     vec_remove(&l->share, at);
 }
 
@@ -114,7 +122,27 @@ static void take_run(struct timeline *t, struct run *r) {
     drop_run(r);
 }
 
+/* Of each slot of its kind as much as there is; what is beyond that, on a node that lost some, is nobody's. */
+static uint64_t *held_gres(const struct grid *g, const struct grid_node *node, const struct job_node *n) {
+    uint64_t *gres = NULL;
+    for (uint32_t i = 0; i < n->n_gres; i++) {
+        uint64_t left = n->gres[i].count;
+        for (uint32_t k = 0; k < node->n_slots && left; k++) {
+            const struct grid_kind *kind = &g->kind[node->slot[k].kind];
+            if (!str_eq(kind->name, n->gres[i].name) || !str_eq(kind->type, n->gres[i].type))
+                continue;
+            if (!gres)
+                gres = xcalloc(node->n_slots, sizeof(*gres));
+            uint64_t take = MIN(left, node->slot[k].count - MIN(gres[k], node->slot[k].count));
+            gres[k] += take;
+            left -= take;
+        }
+    }
+    return gres;
+}
+
 static void put_run(struct timeline *t, const struct grid *g, const struct job *j) {
+    uint32_t part = j->partition ? grid_find_part(g, j->partition, strlen(j->partition)) : GRID_NONE;
     struct run r = {.hash = rec_hash(j), .end_unix = expected_end(j), .job_id = j->id};
     r.rank = xcalloc(j->n_nodes + 1, sizeof(*r.rank));
     for (uint32_t i = 0; i < j->n_nodes; i++) {
@@ -122,7 +150,9 @@ static void put_run(struct timeline *t, const struct grid *g, const struct job *
         uint32_t rank = n->is_done ? GRID_NONE : grid_rank(g, n->node_id);
         if (rank == GRID_NONE)
             continue;
-        lane_put(&t->lane[rank], (struct share){r.end_unix, MIN(n->mem_mb, GRID_MEM_MAX), j->id, n->cpus});
+        struct claim c = {n->cpus, (int64_t)MIN(n->mem_mb, GRID_MEM_MAX), NULL, part, j->spec->uid, n->share};
+        c.gres = n->n_gres ? held_gres(g, &g->node[rank], n) : NULL;
+        lane_put(&t->lane[rank], (struct share){r.end_unix, j->id, c});
         r.rank[r.n_ranks++] = rank;
     }
     vec_push(&t->next, r);
@@ -154,12 +184,17 @@ void timeline_sync(struct timeline *t, const struct grid *g, const struct view *
     t->next.p = was.p, t->next.n = 0, t->next.cap = was.cap;
 }
 
+static bool claim_same(const struct claim *x, const struct claim *y) {
+    return x->cpus == y->cpus && x->mem_mb == y->mem_mb && !x->gres == !y->gres && x->part == y->part &&
+           x->uid == y->uid && x->share == y->share;
+}
+
 static bool lane_same(const struct lane *a, const struct lane *b) {
-    if (a->share.n != b->share.n || a->cpus != b->cpus || a->mem_mb != b->mem_mb)
+    if (a->share.n != b->share.n || a->cpus != b->cpus || a->mem_mb != b->mem_mb || a->n_special != b->n_special)
         return false;
     for (size_t i = 0; i < a->share.n; i++) {
         const struct share *x = &a->share.p[i], *y = &b->share.p[i];
-        if (x->end_unix != y->end_unix || x->mem_mb != y->mem_mb || x->job_id != y->job_id || x->cpus != y->cpus)
+        if (x->end_unix != y->end_unix || x->job_id != y->job_id || !claim_same(&x->c, &y->c))
             return false;
     }
     return true;
@@ -179,12 +214,14 @@ bool timeline_same(const struct timeline *a, const struct timeline *b) {
 
 struct extra { /* a start of this pass */
     struct extra *next;
-    int64_t end, cpus, mem_mb;
+    int64_t end;
+    struct claim c;
 };
 
 struct block { /* a promise's share of one node */
     struct block *next;
-    int64_t from, to, cpus, mem_mb;
+    int64_t from, to;
+    struct claim c;
     uint32_t job_id;
     struct room slack; /* what is left at `from` when everything known then is taken off */
 };
@@ -207,6 +244,7 @@ static void mark_open(struct board *b, uint32_t rank) {
 void board_init(struct board *b, const struct grid *g, const struct timeline *t, int64_t now, struct arena *scratch) {
     *b = (struct board){.grid = g, .timeline = t, .now = now, .scratch = scratch};
     b->now_free = arena_calloc(scratch, g->n_nodes + 1, sizeof(*b->now_free));
+    b->special = arena_calloc(scratch, g->n_words + 1, sizeof(*b->special));
     b->open = arena_calloc(scratch, g->n_words + 1, sizeof(*b->open));
     b->lasting = arena_calloc(scratch, g->n_words + 1, sizeof(*b->lasting));
     b->last_promise = now;
@@ -216,6 +254,8 @@ void board_init(struct board *b, const struct grid *g, const struct timeline *t,
         b->now_free[r] = (struct room){(int64_t)g->node[r].cpus - t->lane[r].cpus,
                                        (int64_t)g->node[r].mem_mb - t->lane[r].mem_mb};
         mark_open(b, r);
+        if (t->lane[r].n_special)
+            bits_set(b->special, r);
     }
 }
 
@@ -231,13 +271,13 @@ static struct room unused_at(const struct board *b, uint32_t rank, int64_t x) {
     struct room r = {b->grid->node[rank].cpus, (int64_t)b->grid->node[rank].mem_mb};
     const struct lane *l = &b->timeline->lane[rank];
     for (size_t i = l->share.n; i-- > 0 && l->share.p[i].end_unix > x;) {
-        r.cpus -= l->share.p[i].cpus;
-        r.mem_mb -= (int64_t)l->share.p[i].mem_mb;
+        r.cpus -= l->share.p[i].c.cpus;
+        r.mem_mb -= l->share.p[i].c.mem_mb;
     }
     for (const struct extra *e = b->extra[rank]; e; e = e->next) {
         if (e->end > x) {
-            r.cpus -= e->cpus;
-            r.mem_mb -= e->mem_mb;
+            r.cpus -= e->c.cpus;
+            r.mem_mb -= e->c.mem_mb;
         }
     }
     return r;
@@ -247,8 +287,8 @@ static struct room room_at(const struct board *b, uint32_t rank, int64_t x) {
     struct room r = unused_at(b, rank, x);
     for (const struct block *h = b->block[rank]; h; h = h->next) {
         if (h->from <= x && x < h->to) {
-            r.cpus -= h->cpus;
-            r.mem_mb -= h->mem_mb;
+            r.cpus -= h->c.cpus;
+            r.mem_mb -= h->c.mem_mb;
         }
     }
     return r;
@@ -272,36 +312,63 @@ struct room board_room(const struct board *b, uint32_t rank, int64_t from, int64
     return r;
 }
 
-void board_start(struct board *b, uint32_t rank, int64_t end, int64_t cpus, int64_t mem_mb) {
+void board_see(const struct board *b, uint32_t rank, int64_t x, board_see_fn see, void *arg) {
+    const struct lane *l = &b->timeline->lane[rank];
+    for (size_t i = l->share.n; i-- > 0 && (x <= b->now || l->share.p[i].end_unix > x);)
+        see(arg, &l->share.p[i].c);
+    for (const struct extra *e = b->extra[rank]; e; e = e->next) {
+        if (x <= b->now || e->end > x)
+            see(arg, &e->c);
+    }
+    for (const struct block *h = b->block[rank]; h; h = h->next) {
+        if (h->from <= x && x < h->to)
+            see(arg, &h->c);
+    }
+}
+
+bool board_next_begin(const struct board *b, uint32_t rank, int64_t from, int64_t to, const struct block **cursor,
+                      int64_t *out) {
+    const struct block *h = *cursor ? (*cursor)->next : b->block[rank];
+    while (h && (h->from <= from || h->from >= to))
+        h = h->next;
+    if (h)
+        *cursor = h, *out = h->from;
+    return h != NULL;
+}
+
+void board_start(struct board *b, uint32_t rank, int64_t end, const struct claim *c) {
     struct extra *e = arena_alloc(b->scratch, sizeof(*e));
-    *e = (struct extra){b->extra[rank], end, cpus, mem_mb};
+    *e = (struct extra){b->extra[rank], end, *c};
     b->extra[rank] = e;
-    b->now_free[rank].cpus -= cpus;
-    b->now_free[rank].mem_mb -= mem_mb;
+    b->now_free[rank].cpus -= c->cpus;
+    b->now_free[rank].mem_mb -= c->mem_mb;
     for (struct block *h = b->block[rank]; h; h = h->next) {
         if (h->from < end) {
-            h->slack.cpus -= cpus;
-            h->slack.mem_mb -= mem_mb;
+            h->slack.cpus -= c->cpus;
+            h->slack.mem_mb -= c->mem_mb;
         }
     }
     mark_open(b, rank);
+    if (c->share != SHARE_CORES)
+        bits_set(b->special, rank);
 }
 
-void board_promise(struct board *b, uint32_t rank, uint32_t job_id, int64_t from, int64_t to, int64_t cpus,
-                   int64_t mem_mb) {
+void board_promise(struct board *b, uint32_t rank, uint32_t job_id, int64_t from, int64_t to, const struct claim *c) {
     must(from > b->now);
     for (struct block *h = b->block[rank]; h; h = h->next) {
         if (from <= h->from && h->from < to) {
-            h->slack.cpus -= cpus;
-            h->slack.mem_mb -= mem_mb;
+            h->slack.cpus -= c->cpus;
+            h->slack.mem_mb -= c->mem_mb;
         }
     }
     struct block *h = arena_alloc(b->scratch, sizeof(*h));
-    *h = (struct block){b->block[rank], from, to, cpus, mem_mb, job_id, {0, 0}};
+    *h = (struct block){b->block[rank], from, to, *c, job_id, {0, 0}};
     b->block[rank] = h;
     h->slack = room_at(b, rank, from);
     b->last_promise = MAX(b->last_promise, from);
     mark_open(b, rank);
+    if (c->share != SHARE_CORES)
+        bits_set(b->special, rank);
 }
 
 void board_withdraw(struct board *b, uint32_t rank, uint32_t job_id) {
@@ -313,8 +380,8 @@ void board_withdraw(struct board *b, uint32_t rank, uint32_t job_id) {
     *at = gone->next;
     for (struct block *h = b->block[rank]; h; h = h->next) {
         if (gone->from <= h->from && h->from < gone->to) {
-            h->slack.cpus += gone->cpus;
-            h->slack.mem_mb += gone->mem_mb;
+            h->slack.cpus += gone->c.cpus;
+            h->slack.mem_mb += gone->c.mem_mb;
         }
     }
     mark_open(b, rank);

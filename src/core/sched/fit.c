@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/sched/fit.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+
+/* Jobs that are there at one moment, summed up for an ask. */
+struct crowd {
+    const struct board *board;
+    const struct ask *ask;
+    uint32_t rank;
+    struct fit fit;
+};
+
+static bool may_share(const struct ask *a, const struct claim *c) {
+    uint32_t mine = a->size.share, theirs = c->share;
+    if (mine == SHARE_NONE || theirs == SHARE_NONE)
+        return false;
+    if ((mine == SHARE_OVER) != (theirs == SHARE_OVER))
+        return false;
+    if (mine == SHARE_USER || theirs == SHARE_USER)
+        return a->size.uid == c->uid + 1;
+    return true;
+}
+
+static void see(void *arg, const struct claim *c) {
+    struct crowd *w = arg;
+    struct fit *f = &w->fit;
+    f->cpus -= c->cpus;
+    f->mem_mb -= c->mem_mb;
+    f->is_barred |= !may_share(w->ask, c);
+    if (c->part == w->ask->size.part)
+        f->part_cpus += c->cpus;
+    for (uint32_t i = 0; c->gres && i < w->board->grid->node[w->rank].n_slots; i++)
+        f->gres[i] -= (int64_t)c->gres[i];
+}
+
+void fit_look_empty(const struct grid *g, uint32_t rank, struct fit *out) {
+    const struct grid_node *n = &g->node[rank];
+    out->cpus = n->cpus;
+    out->mem_mb = (int64_t)n->mem_mb;
+    out->part_cpus = 0;
+    out->is_barred = false;
+    for (uint32_t i = 0; i < n->n_slots; i++)
+        out->gres[i] = (int64_t)n->slot[i].count;
+}
+
+static void look_at(struct crowd *w, int64_t x) {
+    fit_look_empty(w->board->grid, w->rank, &w->fit);
+    if (w->ask->size.share == SHARE_OVER)
+        w->fit.cpus *= w->board->grid->part[w->ask->size.part].rec->over_count;
+    board_see(w->board, w->rank, x, see, w);
+}
+
+static void narrow(struct fit *f, const struct fit *by, uint32_t n_slots) {
+    f->cpus = MIN(f->cpus, by->cpus);
+    f->mem_mb = MIN(f->mem_mb, by->mem_mb);
+    f->part_cpus = MAX(f->part_cpus, by->part_cpus);
+    f->is_barred |= by->is_barred;
+    for (uint32_t i = 0; i < n_slots; i++)
+        f->gres[i] = MIN(f->gres[i], by->gres[i]);
+}
+
+/* Between two beginnings of promises room only grows. */
+void fit_look(const struct board *b, const struct ask *a, uint32_t rank, int64_t from, int64_t to, struct fit *out) {
+    struct crowd w = {.board = b, .ask = a, .rank = rank};
+    const struct block *cursor = NULL;
+    int64_t x;
+    look_at(&w, from);
+    *out = w.fit;
+    while (!out->is_barred && board_next_begin(b, rank, from, to, &cursor, &x)) {
+        look_at(&w, x);
+        narrow(out, &w.fit, b->grid->node[rank].n_slots);
+    }
+}
+
+static uint64_t free_for(const struct grid *g, const struct ask *a, uint32_t rank, const struct fit *f, uint32_t want) {
+    const struct grid_node *n = &g->node[rank];
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < n->n_slots; i++) {
+        if (a->want_of[n->slot[i].kind] == want + 1 && f->gres[i] > 0)
+            sum += (uint64_t)f->gres[i];
+    }
+    return sum;
+}
+
+uint64_t fit_spare(const struct grid *g, const struct ask *a, uint32_t rank, const struct fit *f, uint32_t want) {
+    return a->want[want].job ? free_for(g, a, rank, f, want) : 0;
+}
+
+static uint32_t by_gres(const struct grid *g, const struct ask *a, uint32_t rank, const struct fit *f, uint32_t tasks) {
+    for (uint32_t i = 0; i < a->n_wants && tasks; i++) {
+        const struct ask_want *w = &a->want[i];
+        uint64_t have = free_for(g, a, rank, f, i);
+        if (have < w->node || !have)
+            return 0;
+        if (w->task)
+            tasks = (uint32_t)MIN(tasks, have / w->task);
+    }
+    return tasks;
+}
+
+uint32_t fit_tasks(const struct grid *g, const struct ask *a, uint32_t rank, const struct fit *f) {
+    const struct grid_node *n = &g->node[rank];
+    int64_t cpus = f->cpus;
+    uint32_t most = g->part[a->size.part].rec->max_cpus_per_node;
+    if (f->is_barred)
+        return 0;
+    if (a->size.share == SHARE_OVER)
+        cpus = MIN(cpus, (int64_t)n->cpus);
+    if (most)
+        cpus = MIN(cpus, (int64_t)most - f->part_cpus);
+    if (a->size.share == SHARE_NONE) { /* all of them; memory for all of them */
+        uint64_t all = a->size.task_mem_mb / a->size.cpus_per_task * n->cpus;
+        if ((most && most < n->cpus) || (int64_t)all > f->mem_mb)
+            return 0;
+    }
+    uint32_t tasks = ask_tasks_in(&a->size, cpus, f->mem_mb, n->mem_mb);
+    return a->n_wants ? by_gres(g, a, rank, f, tasks) : tasks;
+}
+
+/* From the first slots that have it. */
+static void take(const struct grid *g, const struct ask *a, uint32_t rank, const struct fit *f, uint32_t want, uint64_t count,
+                 uint64_t *gres) {
+    const struct grid_node *n = &g->node[rank];
+    for (uint32_t i = 0; i < n->n_slots && count; i++) {
+        if (a->want_of[n->slot[i].kind] != want + 1 || f->gres[i] <= 0)
+            continue;
+        gres[i] = MIN(count, (uint64_t)f->gres[i]);
+        count -= gres[i];
+    }
+}
+
+struct claim fit_claim(const struct grid *g, const struct ask *a, uint32_t rank, uint32_t n_tasks, const uint64_t *given,
+                       const struct fit *f, struct arena *scratch) {
+    const struct grid_node *n = &g->node[rank];
+    struct claim c = {.cpus = (int64_t)n_tasks * a->size.cpus_per_task, .mem_mb = (int64_t)ask_mem(&a->size, n_tasks, n->mem_mb),
+                      .part = a->size.part, .uid = a->size.uid ? a->size.uid - 1 : 0, .share = a->size.share};
+    bool all = a->size.share == SHARE_NONE;
+    if (all) {
+        c.cpus = n->cpus;
+        if (!a->size.mem_all && !a->size.mem_mb)
+            c.mem_mb = (int64_t)(a->size.task_mem_mb / a->size.cpus_per_task * n->cpus);
+    }
+    if (!n->n_slots || (!a->n_wants && !all))
+        return c;
+    c.gres = arena_calloc(scratch, n->n_slots, sizeof(*c.gres));
+    for (uint32_t i = 0; i < n->n_slots && all; i++)
+        c.gres[i] = n->slot[i].count;
+    for (uint32_t i = 0; i < a->n_wants && !all; i++) {
+        const struct ask_want *w = &a->want[i];
+        take(g, a, rank, f, i, w->job ? given[i] : MAX(w->node, w->task * n_tasks), c.gres);
+    }
+    return c;
+}
