@@ -19,6 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/arena.h"
 #include "base/err.h"
 #include "wire/messages.h"
 #include "wire/stream.h"
@@ -75,5 +76,8 @@ void spur_streams_window_size(struct spur_streams *s, uint32_t rows, uint32_t co
 
 /* The controller says that the step is over, or that a node is lost: who can't be reached is not tried for long. */
 void spur_streams_step_over(struct spur_streams *s);
+
+/* The address under which this machine reaches a node: "10.0.0.1"; NULL: not known. In the arena. */
+const char *spur_local_address(const struct node_place *place, struct arena *a);
 
 #endif

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "spur/stream.h"
 
 /* A machine that went away without a word is noticed. */
 static void keep_alive(int fd) {
@@ -55,4 +56,25 @@ int link_dial(const struct node_place *place, int *out_fd, struct err *e) {
     }
     freeaddrinfo(found);
     return *out_fd >= 0 ? 0 : err_set(e, E_UNREACHABLE, "%s: %s", place->address, strerror(error));
+}
+
+/* A datagram socket that is connected has a local address; nothing is sent. */
+const char *spur_local_address(const struct node_place *place, struct arena *a) {
+    char port[8], text[NI_MAXHOST];
+    const char *out = NULL;
+    const struct addrinfo hints = {.ai_socktype = SOCK_DGRAM, .ai_flags = AI_NUMERICSERV};
+    struct addrinfo *found = NULL;
+    if (!place || !place->address)
+        return NULL;
+    snprintf(port, sizeof(port), "%u", place->port & 0xffff);
+    if (getaddrinfo(place->address, port, &hints, &found))
+        return NULL;
+    autoclose int fd = socket(found->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    struct sockaddr_storage ours;
+    socklen_t n = sizeof(ours);
+    if (fd >= 0 && !connect(fd, found->ai_addr, found->ai_addrlen) && !getsockname(fd, (struct sockaddr *)&ours, &n) &&
+        !getnameinfo((struct sockaddr *)&ours, n, text, sizeof(text), NULL, 0, NI_NUMERICHOST))
+        out = arena_strdup(a, text);
+    freeaddrinfo(found);
+    return out;
 }
