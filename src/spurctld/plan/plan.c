@@ -6,10 +6,14 @@
 
 #include "base/mem.h"
 #include "base/vec.h"
+#include "spurctld/lead/lead.h"
 
-#define STARTS_PER_ENTRY 64u
+#define DEFAULT_BATCH_STARTS 500u
 #define DEFAULT_INTERVAL_SECS 2
 #define REST_LEAST_MS 2
+#define AGAIN_LEAST_MS 20 /* after a start that was refused; doubled each time in a row, up to */
+#define AGAIN_MOST_MS 1000
+#define FRESH_SECS 30 /* expected starts are worked out anew at least so often */
 
 /* One pass, handed to a worker and back. */
 struct pass {
@@ -37,6 +41,10 @@ struct plan {
     bool wanted;          /* something happened since the pass began */
     bool is_active;
     unsigned proposals;   /* of starts, not yet answered: a new pass would plan them again */
+    unsigned refusals;    /* passes in a row with one */
+    bool is_refused;      /* one of this pass's starts was */
+    uint64_t seen_index;  /* of the view of the last pass; 0: there was none */
+    int64_t seen_unix, next_unix; /* when that was, and when the same view may give more; 0: never */
     int64_t begun_ms, ended_ms; /* host's now_ms, of the last pass */
     struct plan_notes *notes; /* of the newest pass; NULL: none yet */
     struct plan_stats stats;
@@ -70,6 +78,16 @@ static void run_pass(void *arg) {
 }
 
 static void maybe_pass(struct plan *p);
+static void set_timer(struct plan *p, uint64_t delay_ms);
+
+/* What was refused is tried again: soon at first, since something has changed meanwhile; not at full speed for ever. */
+static void after_refusal(struct plan *p) {
+    uint64_t delay_ms = MIN((uint64_t)AGAIN_LEAST_MS << MIN(p->refusals, 10u), AGAIN_MOST_MS);
+    p->is_refused = false;
+    p->refusals++;
+    if (p->is_active)
+        set_timer(p, delay_ms);
+}
 
 static void on_proposed(void *arg, int code, const struct err *why, uint64_t index, const void *answer, size_t n) {
     struct plan *p = arg;
@@ -80,33 +98,68 @@ static void on_proposed(void *arg, int code, const struct err *why, uint64_t ind
         for (uint32_t i = 0; i < an.n_items; i++) {
             p->stats.started += an.items[i].error == 0;
             p->stats.refused += an.items[i].error != 0;
+            p->is_refused |= an.items[i].error != 0;
         }
     }
-    if (!p->proposals)
-        maybe_pass(p);
+    if (p->proposals)
+        return;
+    if (p->is_refused)
+        after_refusal(p);
+    else
+        p->refusals = 0;
+    maybe_pass(p);
+}
+
+struct batch {
+    struct plan *plan;
+    VEC(struct job_start) start;
+    struct arena arena;
+};
+
+static void flush(struct batch *b) {
+    struct cmd_start cmd = {b->start.p, (uint32_t)b->start.n};
+    if (!cmd.n_starts)
+        return;
+    b->plan->proposals++;
+    room_propose(b->plan->room, CMD_START, &cmd, 0, NULL, on_proposed, b->plan);
+    b->start.n = 0;
+    arena_reset(&b->arena);
+}
+
+/* The task gets an id of its own, even if it should be the last: whether it is, is apply's to say. */
+static bool name_task(struct batch *b, struct job_start *st) {
+    char sluid[SLUID_SIZE];
+    st->new_job_id = lead_take_job_id(b->plan->room);
+    lead_new_sluid(b->plan->room, sluid);
+    st->new_sluid = arena_strdup(&b->arena, sluid);
+    return st->new_job_id != 0;
 }
 
 /* The start's number is that of the view: a job that was started since, and perhaps undone, is not what was planned. */
 static void propose_starts(struct plan *p, const struct view *seen, const struct sched_plan *out) {
+    const struct rconf *conf = room_rconf(p->room);
+    uint32_t most = conf->batch_starts ? conf->batch_starts : DEFAULT_BATCH_STARTS;
+    struct batch b = {.plan = p};
     struct view v;
     state_peek(p->room->state, &v);
-    VEC(struct job_start) batch = {0};
     for (uint32_t i = 0; i < out->n_starts; i++) {
         const struct sched_start *s = &out->starts[i];
         const struct job *j = view_job(&v, s->job_id);
-        if (j && j->state == JOB_PENDING) {
-            uint32_t start_no = view_job(seen, s->job_id)->start_no + 1;
-            struct job_start st = {s->job_id, start_no, s->partition, s->nodes, s->n_nodes, s->time_limit_min};
-            vec_push(&batch, st);
-        }
-        if (batch.n && (batch.n == STARTS_PER_ENTRY || i + 1 == out->n_starts)) {
-            struct cmd_start cmd = {batch.p, (uint32_t)batch.n};
-            p->proposals++;
-            room_propose(p->room, CMD_START, &cmd, 0, NULL, on_proposed, p);
-            batch.n = 0;
-        }
+        if (!j || j->state != JOB_PENDING)
+            continue;
+        struct job_start st = {.job_id = s->job_id, .start_no = view_job(seen, s->job_id)->start_no + 1,
+                               .partition = s->partition, .nodes = s->nodes, .n_nodes = s->n_nodes,
+                               .time_limit_min = s->time_limit_min, .array_task = s->array_task,
+                               .licenses = s->licenses, .n_licenses = s->n_licenses};
+        if (st.array_task && !name_task(&b, &st))
+            break; /* no id is free: the rest waits */
+        vec_push(&b.start, st);
+        if (b.start.n >= most)
+            flush(&b);
     }
-    vec_fini(&batch);
+    flush(&b);
+    vec_fini(&b.start);
+    arena_fini(&b.arena);
 }
 
 static void keep_notes(struct plan *p, struct pass *pass) {
@@ -122,6 +175,7 @@ static void on_pass(void *arg) {
     struct plan *p = pass->plan;
     struct plan_stats *st = &p->stats;
     p->pass = NULL;
+    p->next_unix = pass->out.next_unix;
     p->ended_ms = p->room->host->now_ms(p->room->host->impl);
     st->passes++;
     st->last_us = pass->took_us;
@@ -158,12 +212,29 @@ static uint64_t interval_ms(const struct plan *p) {
     return 1000u * (uint64_t)(conf->interval_secs ? conf->interval_secs : DEFAULT_INTERVAL_SECS);
 }
 
+/* The same view gives the same plan until a time that the plan has told. */
+static bool is_known(const struct plan *p, int64_t now_unix) {
+    struct view v;
+    state_peek(p->room->state, &v);
+    return p->notes && v.index == p->seen_index && (!p->next_unix || now_unix < p->next_unix) &&
+           now_unix < p->seen_unix + FRESH_SECS && now_unix >= p->seen_unix;
+}
+
 static void begin_pass(struct plan *p) {
     struct host *h = p->room->host;
+    int64_t now_unix = h->unix_ms(h->impl) / 1000;
+    if (is_known(p, now_unix)) {
+        p->wanted = false;
+        p->stats.skipped++;
+        set_timer(p, interval_ms(p));
+        return;
+    }
     struct pass *pass = xnew(struct pass);
     pass->plan = p;
-    pass->now_unix = h->unix_ms(h->impl) / 1000;
+    pass->now_unix = now_unix;
     state_view(p->room->state, &pass->view);
+    p->seen_index = pass->view.index;
+    p->seen_unix = now_unix;
     p->pass = pass;
     p->wanted = false;
     p->begun_ms = h->now_ms(h->impl);

@@ -4,7 +4,8 @@
  * plan says of jobs that stay (why, since when, expected when) is kept for those who ask; it is not state.
  *
  * A pass begins as soon as something happened that could let a job start, at most one at a time, with a rest of three
- * times the last pass's length (2 ms at least) behind it; and every interval_secs in any case.
+ * times the last pass's length (2 ms at least) behind it; and every interval_secs, unless nothing has changed and no time
+ * has come that the last plan named. A start that apply refuses is planned anew, after a pause that doubles.
  */
 #ifndef SPUR_SPURCTLD_PLAN_H
 #define SPUR_SPURCTLD_PLAN_H
@@ -19,7 +20,7 @@ void plan_end(struct plan *p);
 void plan_on_event(struct plan *p, const struct event *ev);
 
 struct plan_stats {
-    uint64_t passes, last_us, max_us, total_us;
+    uint64_t passes, skipped, last_us, max_us, total_us; /* skipped: nothing had changed */
     uint64_t started, refused, backfilled;
     uint32_t last_considered, last_pending;
     bool running;
