@@ -50,7 +50,11 @@ REC_DECLARE(cmd_submit, CMD_SUBMIT_FIELDS)
     F(LIST, targets, 4, job_target) /* with or instead of job_ids; one item of the answer each, behind those */
 REC_DECLARE(cmd_hold, CMD_HOLD_FIELDS)
 
-#define CMD_CANCEL_FIELDS(F) F(U32S, job_ids, 1, _) F(LIST, targets, 2, job_target)
+#define CMD_CANCEL_FIELDS(F)                                                                                          \
+    F(U32S, job_ids, 1, _)                                                                                            \
+    F(LIST, targets, 2, job_target)                                                                                   \
+    F(U32, complete, 3, _) /* + 1: an interactive job's client is done, with this wait status: the job ends as COMPLETED, \
+                            * or FAILED where it is not 0, instead of CANCELLED */
 REC_DECLARE(cmd_cancel, CMD_CANCEL_FIELDS)
 
 #define JOB_START_FIELDS(F)                                                                                            \
