@@ -85,17 +85,40 @@ const char *const *cli_words(struct cli *c, const char *list, const char *separa
     return out;
 }
 
+const char *const *cli_job_words(struct cli *c, const char *list, uint32_t *out_n) {
+    VEC(const char *) words = {0};
+    while (*list) {
+        list += strspn(list, ", ");
+        size_t n = 0;
+        for (bool in_list = false; list[n] && (in_list || !strchr(", ", list[n])); n++)
+            in_list = list[n] == '[' || (in_list && list[n] != ']');
+        if (n)
+            vec_push(&words, arena_strndup(&c->arena, list, n));
+        list += n;
+    }
+    *out_n = (uint32_t)words.n;
+    const char *const *out = arena_memdup(&c->arena, words.p, words.n * sizeof(*words.p));
+    vec_fini(&words);
+    return out;
+}
+
 bool cli_job_id(const char *text, uint32_t *out) {
-    char digits[12];
-    size_t n = strspn(text, "0123456789");
-    uint64_t id;
-    if (!n || n >= sizeof(digits) || (text[n] && (text[n] != '.' || !text[n + 1])))
+    auto_arena a = {0};
+    struct job_name name;
+    if (job_name_parse(text, JOB_NAME_STEP, &a, &name, NULL) || name.target.n_tasks)
         return false;
-    memcpy(digits, text, n);
-    digits[n] = 0;
-    if (str_to_u64(digits, UINT32_MAX, &id) || !id)
+    *out = name.target.job_id;
+    return true;
+}
+
+bool cli_job_name(struct cli *c, const char *text, unsigned flags, struct job_name *out) {
+    const char *dot = strchr(text, '.');
+    if (job_name_parse(text, flags | JOB_NAME_STEP, &c->arena, out, NULL) == 0)
+        return true;
+    if (!dot || !dot[1] || job_name_parse(arena_strndup(&c->arena, text, (size_t)(dot - text)), flags, &c->arena, out, NULL))
         return false;
-    *out = (uint32_t)id;
+    out->has_step = true;
+    out->step_id = STEP_NONE;
     return true;
 }
 

@@ -44,8 +44,14 @@ int cli_call(struct cli *c, enum wire_method m, const void *request, void *reply
 /* "a,b c" into words, in the arena; empty ones are left out. */
 const char *const *cli_words(struct cli *c, const char *list, const char *separators, uint32_t *out_n);
 
-/* Ids as squeue, scancel and sacct take them: "12", "12.0" and "12.batch" (the job of the step). false: no id. */
+/* The id of a job, or of a step's job: "12", "12.0". false: no id. */
 bool cli_job_id(const char *text, uint32_t *out);
+/* Names of jobs, tasks and steps (core/model/text.h) into words: "12,13_[1,3]" are two. In the arena. */
+const char *const *cli_job_words(struct cli *c, const char *list, uint32_t *out_n);
+/* Of squeue and sacct: "12", "12_3", "12.0", "12.batch", also of steps there never are, such as "12.extern" (STEP_NONE).
+ * `flags` as of job_name_parse. false: no id. */
+#define STEP_NONE UINT32_MAX
+bool cli_job_name(struct cli *c, const char *text, unsigned flags, struct job_name *out);
 
 /* Local time, for moment_parse and for printing. */
 struct text_clock cli_clock(void);

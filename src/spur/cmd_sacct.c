@@ -13,23 +13,17 @@
 #include "spur/command.h"
 #include "spur/job_select.h"
 #include "spur/sacct.h"
+#include "spur/step_facts.h"
 
 #define DEFAULT_FORMAT "jobid,jobname,partition,account,alloccpus,state,exitcode"
 #define BRIEF_FORMAT "jobid,state,exitcode"
-
-/* A job, or one step of it. */
-struct wanted {
-    uint32_t id;
-    enum { WANTED_ALL, WANTED_BATCH, WANTED_NO_STEP } what;
-};
 
 struct sacct {
     struct cli *c;
     struct str format, jobs; /* options that may be repeated add up */
     const char *since_text, *until_text, *state_list, *user_list, *part_list, *name_list, *account_list, *qos_list;
     const char *node_list, *delimiter;
-    bool all_users, allocations, brief, help_format, no_header, parsable, parsable2, duplicates;
-    VEC(struct wanted) wanted;
+    bool all_users, allocations, brief, help_format, no_header, parsable, parsable2, array;
     const char *const *users;
     uint32_t n_users, states; /* 0: any */
     char unit; /* of job_env */
@@ -60,7 +54,7 @@ static const struct opt_row rows[] = {
     {"allclusters", 'L', NULL, OPT_NOT_YET},
     {"allocations", 'X', NULL, OPT_BOOL, 0, AT(allocations), NULL, NULL, "a line for each job, none for its steps"},
     {"allusers", 'a', NULL, OPT_BOOL, 0, AT(all_users), NULL, NULL, "jobs of all users"},
-    {"array", 0, NULL, OPT_NOT_YET},
+    {"array", 0, NULL, OPT_BOOL, 0, AT(array), NULL, NULL, "a line for each task of an array that waits"},
     {"associations", 'x', "ids", OPT_NOT_YET},
     {"batch-script", 'B', NULL, OPT_NOT_YET},
     {"brief", 'b', NULL, OPT_BOOL, 0, AT(brief), NULL, NULL, "the columns " BRIEF_FORMAT},
@@ -78,7 +72,7 @@ static const struct opt_row rows[] = {
     {"group", 0, "list", OPT_NOT_YET},
     {"help", 'h', NULL, OPT_HELP, 0, 0, NULL, NULL, "show this help"},
     {"helpformat", 'e', NULL, OPT_BOOL, 0, AT(help_format), NULL, NULL, "list the columns there are"},
-    {"jobs", 'j', "job(s)", OPT_CALL, 0, 0, add_text, NULL, "only these jobs, or JOB.batch"},
+    {"jobs", 'j', "job(s)", OPT_CALL, 0, 0, add_text, NULL, "only these jobs, tasks of arrays (12_3), steps (12.0, 12.batch)"},
     {"json", 0, "version", OPT_NOT_YET, OPT_MAYBE},
     {"local", 0, NULL, OPT_NOT_YET},
     {"long", 'l', NULL, OPT_NOT_YET},
@@ -123,18 +117,14 @@ const struct opt_table *cmd_sacct_options(void) {
 
 static bool read_jobs(struct sacct *s) {
     uint32_t n;
-    const char *const *word = cli_words(s->c, str_text(&s->jobs), ", ", &n);
-    for (uint32_t i = 0; i < n; i++) {
-        struct wanted w = {0};
-        const char *dot = strchr(word[i], '.');
-        if (!cli_job_id(word[i], &w.id)) {
+    const char *const *word = cli_job_words(s->c, str_text(&s->jobs), &n);
+    struct job_name *names = arena_alloc(&s->c->arena, (n + 1) * sizeof(*names));
+    for (uint32_t i = 0; i < n; i++)
+        if (!cli_job_name(s->c, word[i], JOB_NAME_TASKS, &names[i])) {
             cli_say(s->c, "fatal: Bad job/step specified: %s", word[i]);
             return false;
         }
-        if (dot)
-            w.what = strcasecmp(dot, ".batch") == 0 ? WANTED_BATCH : WANTED_NO_STEP;
-        vec_push(&s->wanted, w);
-    }
+    job_select_names(&s->pick, names, n);
     return true;
 }
 
@@ -182,7 +172,7 @@ static bool read_window(struct sacct *s) {
     int64_t now = time(NULL);
     if (!read_moment(s, s->since_text, &s->since) || !read_moment(s, s->until_text, &s->until))
         return false;
-    bool has_jobs = s->wanted.n > 0, has_states = s->states != 0;
+    bool has_jobs = s->pick.n_names > 0, has_states = s->states != 0;
     if (!s->since_text)
         s->since = has_jobs ? 0 : has_states ? now : midnight();
     if (!s->until_text)
@@ -237,37 +227,56 @@ static bool was_in_state(const struct sacct *s, const struct job *j) {
 
 /* ---- rows ---- */
 
-static bool wants(const struct sacct *s, uint32_t id, bool is_batch) {
-    for (size_t i = 0; i < s->wanted.n; i++) {
-        const struct wanted *w = &s->wanted.p[i];
-        if (w->id == id && (w->what == WANTED_ALL || (is_batch && w->what == WANTED_BATCH)))
+/* Which rows of a selected job: without names all; a step's name asks for that one alone. */
+static bool wants(const struct sacct *s, const struct job *j, bool is_job, uint32_t step_id) {
+    for (uint32_t i = 0; i < s->pick.n_names; i++) {
+        const struct job_name *n = &s->pick.names[i];
+        struct job_select one = s->pick;
+        struct job_info ji = {.job = j};
+        one.names = n;
+        one.n_names = 1;
+        if ((!n->has_step || (!is_job && n->step_id == step_id)) && job_selected(&one, &ji))
             return true;
     }
-    return !s->wanted.n;
+    return !s->pick.n_names;
+}
+
+static void add_steps(const struct sacct *s, const struct table *t, const struct sacct_style *style,
+                      const struct job_info *ji, const struct job_env *env, struct str *out) {
+    const struct job *j = ji->job;
+    struct sacct_row row = {.ji = ji};
+    struct step_batch batch;
+    if (step_of_batch(j, &batch) && wants(s, j, false, STEP_BATCH)) {
+        row.step = &batch.step;
+        sacct_line(t, style, &row, env, out);
+    }
+    for (uint32_t i = 0; i < ji->n_steps; i++) {
+        row.step = &ji->steps[i];
+        if (wants(s, j, false, row.step->id))
+            sacct_line(t, style, &row, env, out);
+    }
 }
 
 static void add_rows(const struct sacct *s, const struct table *t, const struct sacct_style *style,
                      const struct history_reply *reply, struct str *out) {
     struct job_env env = {reply->now_unix, reply->cluster_name, s->unit};
-    for (uint32_t i = 0; i < reply->n_jobs; i++) {
-        const struct job_info *ji = &reply->jobs[i];
-        if (!job_selected(&s->pick, ji) || !was_in_state(s, ji->job))
-            continue;
-        struct sacct_row row = {.ji = ji};
-        if (wants(s, ji->job->id, false))
+    struct job_rows found = {0};
+    for (uint32_t i = 0; i < reply->n_jobs; i++)
+        if (reply->jobs[i].job && reply->jobs[i].job->spec && was_in_state(s, reply->jobs[i].job))
+            job_select_rows(&s->pick, &reply->jobs[i], s->array, &found);
+    for (size_t i = 0; i < found.v.n; i++) {
+        struct sacct_row row = {.ji = &found.v.p[i]};
+        if (wants(s, row.ji->job, true, 0))
             sacct_line(t, style, &row, &env, out);
-        row.is_batch = true; /* a job that was cancelled while it waited has a start time as well, but had no nodes */
-        if (!s->allocations && ji->job->start_ms && ji->job->n_nodes && wants(s, ji->job->id, true))
-            sacct_line(t, style, &row, &env, out);
+        if (!s->allocations)
+            add_steps(s, t, style, row.ji, &env, out);
     }
+    vec_fini(&found.v);
 }
 
 static int print(struct sacct *s, const struct table *t, const struct sacct_style *style) {
     auto_str out = {0};
-    uint32_t *ids = arena_alloc(&s->c->arena, (s->wanted.n + 1) * sizeof(*ids));
-    for (size_t i = 0; i < s->wanted.n; i++)
-        ids[i] = s->wanted.p[i].id;
-    struct history_request request = {.job_ids = ids, .n_job_ids = (uint32_t)s->wanted.n, .users = s->users,
+    struct history_request request = {.job_ids = s->pick.ids, .n_job_ids = s->pick.n_ids, .users = s->users,
                                       .n_users = s->n_users, .all_users = s->all_users, .since_unix = s->since,
                                       .until_unix = s->until};
     struct history_reply reply = {.is_cut = true};
@@ -331,6 +340,5 @@ int cmd_sacct(struct cli *c) {
     opt_fini(&r);
     str_fini(&s.format);
     str_fini(&s.jobs);
-    vec_fini(&s.wanted);
     return exit_code;
 }

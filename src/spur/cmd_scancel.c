@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * scancel: which jobs, by ids and filters, then one request for all of them.
+ * scancel: which jobs, tasks and steps, by names and filters, then one request for all of them.
  *
- * Plain ids go to the controller as they are. With a filter the jobs are asked for first, because only then it can be
+ * Names go to the controller as they are. With a filter (or -i) the jobs are asked for first, because only then it can be
  * said which ones of others were meant and refused.
  */
 #include <signal.h>
@@ -23,9 +23,13 @@ struct scancel {
     struct cli *c;
     struct job_select pick;
     const char *signal_name, *user_list, *state_list, *part_list, *name_list, *account_list, *qos_list, *node_list;
-    bool me, batch, ctld, hurry;
+    bool me, batch, full, ctld, interactive;
     uint32_t quiet, verbose;
     uint32_t signal; /* 0: end the jobs */
+    const struct job_name *names; /* as typed */
+    uint32_t n_names;
+    VEC(struct job_target) targets; /* what is asked for in the end */
+    VEC(struct step_ref) steps;
 };
 
 #define AT(field) offsetof(struct scancel, field)
@@ -35,10 +39,10 @@ static const struct opt_row rows[] = {
     {"clusters", 'M', "names", OPT_NOT_YET},
     {"cron", 0, NULL, OPT_NOT_YET},
     {"ctld", 0, NULL, OPT_BOOL, 0, AT(ctld), NULL, NULL, "send through the controller (as always)"},
-    {"full", 'f', NULL, OPT_NOT_YET},
+    {"full", 'f', NULL, OPT_BOOL, 0, AT(full), NULL, "FULL", "signal the batch shell and all steps"},
     {"help", 0, NULL, OPT_HELP, 0, 0, NULL, NULL, "show this help"},
     {"hurry", 'H', NULL, OPT_NOT_YET},
-    {"interactive", 'i', NULL, OPT_NOT_YET},
+    {"interactive", 'i', NULL, OPT_BOOL, 0, AT(interactive), NULL, "INTERACTIVE", "ask before each job"},
     {"jobname", 0, "name", OPT_TEXT, OPT_HIDDEN, AT(name_list), NULL, NULL, ""},
     {"me", 0, NULL, OPT_BOOL, 0, AT(me), NULL, NULL, "only your jobs"},
     {"name", 'n', "job_name", OPT_TEXT, 0, AT(name_list), NULL, "NAME", "only jobs of this name"},
@@ -59,31 +63,20 @@ static const struct opt_row rows[] = {
 
 const struct opt_table *cmd_scancel_options(void) {
     static const struct opt_table t = {
-        .usage = "[OPTIONS] [job_id] [job_id...]", .brief = "[-b] [-s signal] [-t state] [-u user] [--me] [-n job_name]\n"
+        .usage = "[OPTIONS] [job_id] [job_id...]", .brief = "[-bfi] [-s signal] [-t state] [-u user] [--me] [-n job_name]\n"
         "     [-p partition] [-q qos] [-A account] [-w hosts] [-Qv] [job_id...]",
         .row = rows, .n = ARRAY_LEN(rows), .usage_exit = 1, .env_prefix = {"SCANCEL_"}};
     return &t;
 }
 
 static bool read_signal(struct scancel *s) {
-    const char *name = s->signal_name;
-    uint64_t number;
-    if (!name)
-        return true;
-    if (str_to_u64(name, 64, &number) == 0 && number) {
-        s->signal = (uint32_t)number;
-        return true;
+    if (s->signal_name && signal_parse(s->signal_name, &s->signal)) {
+        fprintf(stderr, "Unknown job signal: %s\n", s->signal_name);
+        return false;
     }
-    const char *bare = strncasecmp(name, "SIG", 3) == 0 ? name + 3 : name;
-    for (int i = 1; i < SIGRTMIN; i++) {
-        const char *known = sigabbrev_np(i);
-        if (known && strcasecmp(known, bare) == 0) {
-            s->signal = (uint32_t)i;
-            return true;
-        }
-    }
-    fprintf(stderr, "Unknown job signal: %s\n", name);
-    return false;
+    if (s->batch && !s->signal) /* the batch shell alone is killed, never asked */
+        s->signal = SIGKILL;
+    return true;
 }
 
 /* Slurm takes more states than its message names. */
@@ -108,25 +101,39 @@ static bool read_users(struct scancel *s) {
     return job_select_users(&s->pick, s->user_list, s->me && !s->user_list);
 }
 
-static bool read_ids(struct scancel *s, const char *const *word, size_t n_words) {
+/* One word. Of "325_" Slurm makes nothing, silently. */
+static bool read_name(struct scancel *s, const char *word, struct job_name *out) {
+    struct err e = {0};
+    bool ok = !job_name_parse(word, JOB_NAME_TASKS | JOB_NAME_STEP, &s->c->arena, out, &e) &&
+              !(out->has_step && out->step_id == STEP_BATCH);
+    if (ok)
+        return true;
+    if (e.text[0])
+        cli_error(s->c, "%s", e.text);
+    cli_error(s->c, "Invalid job id %s", word);
+    return false;
+}
+
+static bool read_names(struct scancel *s, const char *const *word, size_t n_words) {
     uint32_t n = 0;
-    VEC(uint32_t) ids = {0};
-    for (size_t i = 0; i < n_words; i++) {
-        const char *const *one = cli_words(s->c, word[i], ", ", &n);
-        for (uint32_t k = 0; k < n; k++) {
-            uint32_t id;
-            if (strchr(one[k], '.') || !cli_job_id(one[k], &id)) {
-                cli_error(s->c, "Invalid job id %s", one[k]);
-                vec_fini(&ids);
-                return false;
-            }
-            vec_push(&ids, id);
+    VEC(struct job_name) names = {0};
+    bool ok = true;
+    for (size_t i = 0; ok && i < n_words; i++) {
+        const char *const *one = cli_job_words(s->c, word[i], &n);
+        for (uint32_t k = 0; ok && k < n; k++) {
+            struct job_name name;
+            size_t digits = strspn(one[k], "0123456789");
+            if (digits && str_eq(one[k] + digits, "_"))
+                continue;
+            ok = read_name(s, one[k], &name);
+            if (ok)
+                vec_push(&names, name);
         }
     }
-    s->pick.ids = arena_memdup(&s->c->arena, ids.p, ids.n * sizeof(*ids.p));
-    s->pick.n_ids = (uint32_t)ids.n;
-    vec_fini(&ids);
-    return true;
+    s->names = arena_memdup(&s->c->arena, names.p, names.n * sizeof(*names.p));
+    s->n_names = (uint32_t)names.n;
+    vec_fini(&names);
+    return ok;
 }
 
 static bool has_filter(const struct scancel *s) {
@@ -136,9 +143,10 @@ static bool has_filter(const struct scancel *s) {
 
 static bool read_all(struct scancel *s, struct opt_run *r) {
     job_select_init(&s->pick, s->c);
-    if (!read_signal(s) || !read_states(s) || !read_users(s) || !read_ids(s, r->words.p, r->words.n))
+    if (!read_signal(s) || !read_states(s) || !read_users(s) || !read_names(s, r->words.p, r->words.n))
         return false;
-    if (!s->pick.n_ids && !has_filter(s)) {
+    job_select_names(&s->pick, s->names, s->n_names);
+    if (!r->words.n && !has_filter(s)) {
         cli_error(s->c, "No job identification provided");
         return false;
     }
@@ -149,23 +157,93 @@ static bool read_all(struct scancel *s, struct opt_run *r) {
            job_select_texts(&s->pick, JOB_SELECT_QOS, s->qos_list);
 }
 
-/* Replaces the ids by those of the jobs that the filters select. */
-static int find_jobs(struct scancel *s, struct err *e) {
+/* ---- what is asked for ---- */
+
+static void add_step(struct scancel *s, const struct job_name *n) {
+    struct step_ref ref = {.job_id = n->target.job_id, .step_id = n->step_id};
+    ref.array_task = n->target.n_tasks ? n->target.tasks[0].first + 1 : 0;
+    vec_push(&s->steps, ref);
+}
+
+static void take_names(struct scancel *s) {
+    for (uint32_t i = 0; i < s->n_names; i++) {
+        if (s->names[i].has_step)
+            add_step(s, &s->names[i]);
+        else
+            vec_push(&s->targets, s->names[i].target);
+    }
+}
+
+/* y or n; anything else is asked again, the end of the input is no. */
+static bool confirm(const struct job *j, const struct job_name *step) {
+    auto_str id = {0}, partition = {0};
+    char line[64];
+    job_id_text(j, &id);
+    job_partition(j, &partition);
+    if (step) {
+        str_addc(&id, '.');
+        step_print_id(step->step_id, &id);
+    }
+    for (;;) {
+        printf("Cancel %s=%s name=%s partition=%s [y/n]? ", step ? "step_id" : "job_id", str_text(&id),
+               j->spec->name ? j->spec->name : "", str_text(&partition));
+        fflush(stdout);
+        if (!fgets(line, sizeof(line), stdin) || *line == 'n' || *line == 'N')
+            return false;
+        if (*line == 'y' || *line == 'Y')
+            return true;
+    }
+}
+
+/* Steps of this job that are named; the job is not meant then. */
+static bool take_steps(struct scancel *s, const struct job *j) {
+    bool any = false;
+    for (uint32_t i = 0; i < s->n_names; i++) {
+        const struct job_target *t = &s->names[i].target;
+        bool is_it = s->names[i].has_step && (t->n_tasks ? j->array && j->array->job_id == t->job_id && j->array->task &&
+                                                               j->array->task - 1 == t->tasks[0].first
+                                                         : j->id == t->job_id);
+        any |= s->names[i].has_step && is_it;
+        if (is_it && (!s->interactive || confirm(j, &s->names[i])))
+            add_step(s, &s->names[i]);
+    }
+    return any;
+}
+
+static void take_job(struct scancel *s, const struct job *j) {
+    struct job_target t = {.job_id = j->id};
+    if (j->array && !j->array->task) { /* of an array's record what waits, and not what runs */
+        t.tasks = j->array->pending;
+        t.n_tasks = j->array->n_pending;
+    } else if (j->array && !j->start_ms && j->state == JOB_PENDING) {
+        struct array_range one = {j->array->task - 1, j->array->task - 1};
+        t.job_id = j->array->job_id;
+        t.tasks = arena_memdup(&s->c->arena, &one, sizeof(one));
+        t.n_tasks = 1;
+    }
+    if (!s->interactive || confirm(j, NULL))
+        vec_push(&s->targets, t);
+}
+
+/* Those that the filters select. */
+static int take_filtered(struct scancel *s, struct err *e) {
     struct jobs_request request = {.job_ids = s->pick.ids, .n_job_ids = s->pick.n_ids, .user = s->pick.one_user};
     struct jobs_reply reply = {0};
     int rc = s->pick.is_nothing ? 0 : cli_call(s->c, WIRE_Controller_Jobs, &request, &reply, e);
     if (rc == E_JOB_ID)
         rc = 0;
-    if (rc)
-        return rc;
-    uint32_t *ids = arena_alloc(&s->c->arena, (reply.n_jobs + 1) * sizeof(*ids)), n = 0;
-    for (uint32_t i = 0; i < reply.n_jobs; i++)
-        if (job_selected(&s->pick, &reply.jobs[i]) && !reply.jobs[i].job->completing)
-            ids[n++] = reply.jobs[i].job->id;
-    s->pick.ids = ids;
-    s->pick.n_ids = n;
-    return 0;
+    struct job_rows found = {0};
+    for (uint32_t i = 0; !rc && i < reply.n_jobs; i++)
+        if (reply.jobs[i].job && !reply.jobs[i].job->completing)
+            job_select_rows(&s->pick, &reply.jobs[i], false, &found);
+    for (size_t i = 0; i < found.v.n; i++)
+        if (!take_steps(s, found.v.p[i].job))
+            take_job(s, found.v.p[i].job);
+    vec_fini(&found.v);
+    return rc;
 }
+
+/* ---- asking ---- */
 
 /* What is not there or over is no failure; what may not be touched is. */
 static int tell(const struct scancel *s, const struct results *reply) {
@@ -173,50 +251,92 @@ static int tell(const struct scancel *s, const struct results *reply) {
     for (uint32_t i = 0; i < reply->n_results; i++) {
         const struct job_result *r = &reply->results[i];
         int code = -(int)r->error;
-        bool is_over = code == E_JOB_ID || code == E_JOB_DONE || code == E_JOB_STATE;
+        bool is_over = code == E_JOB_ID || code == E_JOB_DONE || code == E_JOB_STATE || code == E_STEP_ID ||
+                       code == E_JOB_PENDING;
         if (!r->error)
             continue;
+        auto_str id = {0};
+        if (r->id_text && *r->id_text)
+            str_add(&id, r->id_text);
+        else
+            str_addf(&id, "%u", r->job_id);
         if (!s->quiet && (!is_over || s->verbose))
-            cli_error(s->c, "Kill job error on job id %u: %s", r->job_id,
+            cli_error(s->c, "Kill job error on job id %s: %s", id.p,
                       r->text && *r->text ? r->text : err_sentence(code));
         exit_code = is_over ? exit_code : EXIT_REFUSED;
     }
     return exit_code;
 }
 
-static int ask(struct scancel *s, uint32_t sig, struct results *reply, struct err *e) {
+static void say_one(const struct scancel *s, const char *what, const char *id) {
+    if (s->signal)
+        cli_say(s->c, "Signal %u to %s %s", s->signal, what, id);
+    else
+        cli_say(s->c, "Terminating %s %s", what, id);
+}
+
+static void say_all(const struct scancel *s) {
+    for (size_t i = 0; i < s->targets.n; i++) {
+        const struct job_target *t = &s->targets.p[i];
+        auto_str id = {0};
+        bool is_one = t->n_tasks == 1 && t->tasks[0].first == t->tasks[0].last;
+        str_addf(&id, "%u", t->job_id);
+        if (t->n_tasks) {
+            str_add(&id, is_one ? "_" : "_[");
+            array_print(t->tasks, t->n_tasks, &id);
+            str_add(&id, is_one ? "" : "]");
+        }
+        say_one(s, "job", id.p);
+    }
+    for (size_t i = 0; i < s->steps.n; i++) {
+        const struct step_ref *r = &s->steps.p[i];
+        auto_str id = {0};
+        str_addf(&id, "%u", r->job_id);
+        if (r->array_task)
+            str_addf(&id, "_%u", r->array_task - 1);
+        str_addc(&id, '.');
+        step_print_id(r->step_id, &id);
+        say_one(s, "step", id.p);
+    }
+}
+
+static int ask(struct scancel *s, uint32_t sig, bool with_steps, struct results *reply, struct err *e) {
     uint8_t token[TOKEN_SIZE];
     spur_token(token);
-    struct cancel_request request = {.token = token, .n_token = sizeof(token), .job_ids = s->pick.ids,
-                                     .n_job_ids = s->pick.n_ids, .signal = sig, .batch_only = s->batch};
+    struct cancel_request request = {.token = token, .n_token = sizeof(token), .signal = sig, .batch_only = s->batch,
+                                     .full = s->full, .targets = s->targets.p, .n_targets = (uint32_t)s->targets.n};
+    if (with_steps) {
+        request.steps = s->steps.p;
+        request.n_steps = (uint32_t)s->steps.n;
+    }
     return cli_call(s->c, WIRE_Controller_Cancel, &request, reply, e);
 }
 
 static int cancel(struct scancel *s) {
     struct err e = {0};
     struct results reply = {0}, ignored = {0};
-    bool at_once = s->signal == SIGKILL && !s->batch; /* as Slurm: the end of the job, and no signal to its steps */
-    if (has_filter(s) && find_jobs(s, &e)) {
-        cli_error(s->c, "slurm_load_jobs error: %s", e.text);
-        return 1;
+    if (has_filter(s) || s->interactive) {
+        if (take_filtered(s, &e)) {
+            cli_error(s->c, "slurm_load_jobs error: %s", e.text);
+            return 1;
+        }
+    } else {
+        take_names(s);
     }
-    if (!s->pick.n_ids) {
+    if (!s->targets.n && !s->steps.n) {
         if (s->verbose && s->name_list)
             cli_error(s->c, "No active jobs match ALL job filters, including: job_name=%s ", s->name_list);
         return 0;
     }
-    for (uint32_t i = 0; s->verbose && i < s->pick.n_ids; i++) {
-        if (s->signal)
-            cli_say(s->c, "Signal %u to job %u", s->signal, s->pick.ids[i]);
-        else
-            cli_say(s->c, "Terminating job %u", s->pick.ids[i]);
-    }
-    if (ask(s, at_once ? 0 : s->signal, &reply, &e)) {
+    bool at_once = s->signal == SIGKILL && !s->batch && s->targets.n; /* as Slurm: the end of the job, too */
+    if (s->verbose)
+        say_all(s);
+    if (ask(s, at_once ? 0 : s->signal, true, &reply, &e)) {
         cli_error(s->c, "Kill job error: %s", e.text);
         return 1;
     }
     if (at_once)
-        ask(s, SIGKILL, &ignored, &e);
+        ask(s, SIGKILL, false, &ignored, &e);
     return tell(s, &reply);
 }
 
@@ -226,6 +346,8 @@ int cmd_scancel(struct cli *c) {
     int exit_code = 1;
     if (cli_options(c, cmd_scancel_options(), &s, &r, true, &exit_code))
         exit_code = read_all(&s, &r) ? cancel(&s) : 1;
+    vec_fini(&s.targets);
+    vec_fini(&s.steps);
     opt_fini(&r);
     return exit_code;
 }

@@ -37,8 +37,13 @@ const struct opt_table *cmd_scontrol_options(void) {
         .n = ARRAY_LEN(rows), .usage_exit = 1,
         .note = "Commands:\n"
                 "  show job [ID] | node [NAMES] | partition [NAME]   everything of it\n"
+                "  show step [ID]                                    the steps that run\n"
                 "  show hostnames LIST | hostlist NAMES | hostlistsorted NAMES\n"
                 "  hold JOBS | uhold JOBS | release JOBS             keep jobs from starting, or no longer\n"
+                "  suspend JOBS | resume JOBS                        stop jobs that run, and let them go on\n"
+                "  requeue JOBS | requeuehold JOBS                   end jobs and queue them again\n"
+                "  update JobId=JOBS KEY=VALUE… | NodeName=NODES State=STATE Reason=TEXT\n"
+                "  wait_job JOB                                      until its nodes are ready\n"
                 "  ping                                              which controller answers\n"
                 "  reconfigure                                       the controller reads its file again\n"
                 "  token [lifespan=SECS] [username=NAME]             a token for use over TCP\n"
@@ -81,7 +86,7 @@ static const struct {
     {"hostnames", 5, scontrol_show_hostnames}, {"hostlist", 5, show_hostlist},
     {"hostlistsorted", 9, show_hostlistsorted}, {"aliases", 1, NULL}, {"assoc_mgr", 2, NULL},
     {"bbstat", 2, NULL}, {"burstbuffer", 2, NULL}, {"config", 1, NULL}, {"daemons", 2, NULL}, {"dwstat", 2, NULL},
-    {"federation", 1, NULL}, {"licenses", 2, NULL}, {"reservations", 1, NULL}, {"slurmd", 2, NULL}, {"steps", 2, NULL},
+    {"federation", 1, NULL}, {"licenses", 2, NULL}, {"reservations", 1, NULL}, {"slurmd", 2, NULL}, {"steps", 2, scontrol_show_step},
     {"topology", 1, NULL}, {"topoconf", 5, NULL},
 };
 
@@ -109,71 +114,35 @@ static int run_show(struct scontrol *s) {
     return 1;
 }
 
-/* ---- hold, release ---- */
+/* ---- update ---- */
 
-struct id_list {
-    VEC(uint32_t) v;
-};
-
-static bool read_ids(struct scontrol *s, struct id_list *out) {
-    for (size_t i = 0; i < s->n; i++) {
-        uint32_t n, id;
-        const char *text = strncasecmp(s->word[i], "jobid=", 6) == 0 ? s->word[i] + 6 : s->word[i];
-        const char *const *one = cli_words(s->c, text, ",", &n);
-        for (uint32_t k = 0; k < n; k++) {
-            if (strchr(one[k], '.') || !cli_job_id(one[k], &id)) {
-                fprintf(stderr, "Invalid job id %s\n", one[k]);
-                return false;
-            }
-            vec_push(&out->v, id);
+/* The first key says of what; a shortened one too. */
+static int run_update(struct scontrol *s) {
+    static const struct {
+        const char *key;
+        size_t least;
+        int (*fn)(struct scontrol *s);
+    } of[] = {{"JobId", 1, scontrol_update_job}, {"JobName", 4, scontrol_update_job}, {"Name", 2, scontrol_update_job},
+              {"NodeName", 2, scontrol_update_node}, {"PartitionName", 1, NULL}, {"ReservationName", 1, NULL},
+              {"StepId", 1, NULL}, {"SuspendExcNodes", 8, NULL}};
+    if (!s->n) {
+        fprintf(stderr, "too few arguments for update keyword\n");
+        return 1;
+    }
+    for (size_t w = 0; w < s->n; w++) {
+        autofree char *key = xstrndup(s->word[w], strcspn(s->word[w], "="));
+        for (size_t i = 0; i < ARRAY_LEN(of); i++) {
+            if (!is(key, of[i].key, of[i].least))
+                continue;
+            if (of[i].fn)
+                return of[i].fn(s);
+            autofree char *what = xasprintf("update %s", of[i].key);
+            return not_yet(s, what);
         }
     }
-    return true;
-}
-
-static int hold(struct scontrol *s, const char *keyword, uint32_t op) {
-    struct err e = {0};
-    uint8_t token[TOKEN_SIZE];
-    struct results reply = {0};
-    struct id_list ids = {0};
-    if (!s->n) {
-        fprintf(stderr, "too few arguments for keyword:%s\n", keyword);
-        return 1;
-    }
-    if (!read_ids(s, &ids)) {
-        vec_fini(&ids.v);
-        return 1;
-    }
-    spur_token(token);
-    struct hold_request request = {.token = token, .n_token = sizeof(token), .job_ids = ids.v.p,
-                                   .n_job_ids = (uint32_t)ids.v.n, .op = op};
-    int rc = cli_call(s->c, WIRE_Controller_Hold, &request, &reply, &e);
-    vec_fini(&ids.v);
-    if (rc) {
-        fprintf(stderr, "slurm_suspend error:%s\n", e.text);
-        return 1;
-    }
-    const char *last = NULL;
-    for (uint32_t i = 0; i < reply.n_results; i++) {
-        if (!reply.results[i].error)
-            continue;
-        const char *text = reply.results[i].text;
-        last = text && *text ? text : err_sentence(-(int)reply.results[i].error);
-        fprintf(stderr, "%s for job %u\n", last, reply.results[i].job_id);
-    }
-    if (last)
-        fprintf(stderr, "slurm_suspend error:%s\n", last);
-    return last ? 1 : 0;
-}
-
-static int run_hold(struct scontrol *s) {
-    return hold(s, "hold", HOLD_OP_HOLD);
-}
-static int run_uhold(struct scontrol *s) {
-    return hold(s, "uhold", HOLD_OP_UHOLD);
-}
-static int run_release(struct scontrol *s) {
-    return hold(s, "release", HOLD_OP_RELEASE);
+    fprintf(stderr, "No valid entity in update command\n"
+                    "Input line must include \"NodeName\", \"JobId\" or \"JobName\"\n");
+    return 1;
 }
 
 /* ---- the controller ---- */
@@ -251,14 +220,14 @@ static const struct {
     size_t least;
     int (*fn)(struct scontrol *s);
 } keywords[] = {
-    {"show", 3, run_show}, {"hold", 4, run_hold}, {"uhold", 5, run_uhold}, {"release", 3, run_release},
+    {"show", 3, run_show}, {"hold", 4, scontrol_hold}, {"uhold", 5, scontrol_uhold}, {"release", 3, scontrol_release},
     {"ping", 3, run_ping}, {"version", 4, run_version}, {"token", 1, run_token}, {"reconfigure", 4, run_reconfigure},
     {"abort", 5, NULL}, {"cancel_reboot", 3, NULL}, {"completing", 3, NULL}, {"create", 2, NULL}, {"delete", 1, NULL},
     {"errnumstr", 3, NULL}, {"fsdampeningfactor", 2, NULL}, {"getaddrs", 4, NULL}, {"getent", 4, NULL},
     {"listjobs", 5, NULL}, {"listpids", 5, NULL}, {"liststeps", 5, NULL}, {"notify", 1, NULL}, {"power", 3, NULL},
-    {"reboot", 3, NULL}, {"requeue", 3, NULL}, {"requeuehold", 8, NULL}, {"resume", 3, NULL}, {"schedloglevel", 3, NULL},
-    {"setdebug", 8, NULL}, {"setdebugflags", 9, NULL}, {"shutdown", 8, NULL}, {"suspend", 2, NULL}, {"takeover", 8, NULL},
-    {"top", 3, NULL}, {"update", 1, NULL}, {"wait_job", 2, NULL}, {"write", 5, NULL},
+    {"reboot", 3, NULL}, {"requeue", 3, scontrol_requeue}, {"requeuehold", 8, scontrol_requeuehold}, {"resume", 3, scontrol_resume}, {"schedloglevel", 3, NULL},
+    {"setdebug", 8, NULL}, {"setdebugflags", 9, NULL}, {"shutdown", 8, NULL}, {"suspend", 2, scontrol_suspend}, {"takeover", 8, NULL},
+    {"top", 3, NULL}, {"update", 1, run_update}, {"wait_job", 2, scontrol_wait_job}, {"write", 5, NULL},
 };
 
 static int run(struct scontrol *s, const char *keyword) {

@@ -14,11 +14,13 @@
 #include "spur/job_facts.h"
 #include "spur/job_fields.h"
 #include "spur/job_select.h"
+#include "spur/step_facts.h"
 
 struct squeue {
     struct job_select pick;
     const char *format, *long_format, *sort;
-    bool all, array, long_list, no_convert, no_header, start;
+    bool all, array, long_list, no_convert, no_header, start, steps;
+    const char *step_list;
     const char *job_list, *user_list, *state_list, *part_list, *name_list, *account_list, *qos_list, *node_list;
     bool me;
 };
@@ -32,12 +34,19 @@ static int set_format(struct opt_run *r, const struct opt_row *o, const char *va
     return 0;
 }
 
+static int set_steps(struct opt_run *r, const struct opt_row *o, const char *value) {
+    struct squeue *q = r->ctx;
+    q->steps = true;
+    q->step_list = value;
+    return 0;
+}
+
 #define AT(field) offsetof(struct squeue, field)
 static const struct opt_row rows[] = {
     {"Format", 'O', "format", OPT_CALL, 0, 0, set_format, "FORMAT2", "columns by name: NAME[:[.][WIDTH][SUFFIX]],…"},
     {"account", 'A', "account(s)", OPT_TEXT, 0, AT(account_list), NULL, "ACCOUNT", "only jobs of these accounts"},
     {"all", 'a', NULL, OPT_BOOL, 0, AT(all), NULL, "ALL", "jobs of all partitions (none is hidden)"},
-    {"array", 'r', NULL, OPT_BOOL, 0, AT(array), NULL, "ARRAY", "a line for each job (as without it: no arrays yet)"},
+    {"array", 'r', NULL, OPT_BOOL, 0, AT(array), NULL, "ARRAY", "a line for each task of an array"},
     {"array-unique", 0, NULL, OPT_NOT_YET},
     {"clusters", 'M', "names", OPT_NOT_YET},
     {"expand-patterns", 0, NULL, OPT_NOT_YET},
@@ -66,7 +75,7 @@ static const struct opt_row rows[] = {
     {"sort", 'S', "fields", OPT_TEXT, 0, AT(sort), NULL, "SORT", "order by letters of -o, - in front: descending"},
     {"start", 0, NULL, OPT_BOOL, 0, AT(start), NULL, NULL, "expected start times of jobs that wait"},
     {"states", 't', "state(s)", OPT_TEXT, 0, AT(state_list), NULL, "STATES", "only jobs in these states; all: ended ones too"},
-    {"steps", 's', "step(s)", OPT_NOT_YET, OPT_MAYBE | OPT_NEXT},
+    {"steps", 's', "step(s)", OPT_CALL, OPT_MAYBE | OPT_NEXT, 0, set_steps, NULL, "steps that run: all, or these"},
     {"usage", 0, NULL, OPT_USAGE, 0, 0, NULL, NULL, "show a short usage"},
     {"user", 'u', "user(s)", OPT_TEXT, 0, AT(user_list), NULL, "USERS", "only jobs of these users"},
     {"verbose", 'v', NULL, OPT_NOT_YET},
@@ -90,6 +99,8 @@ struct order {
     size_t n;
     bool ids_down; /* at last */
     const struct job_env *env;
+    const struct table_fields *fields;
+    int (*last)(const void *a, const void *b); /* where all else is equal */
 };
 
 /* "P,t,-p": false with the first letter that is none. */
@@ -100,7 +111,7 @@ static bool order_parse(const char *text, struct order *o, char *bad) {
         at += *at == '-' || *at == '+';
         if (!*at)
             break;
-        const struct table_field *f = table_letter(job_fields(), *at);
+        const struct table_field *f = table_letter(o->fields, *at);
         if (!f) {
             *bad = *at;
             return false;
@@ -109,6 +120,20 @@ static bool order_parse(const char *text, struct order *o, char *bad) {
         o->down[o->n++] = down;
     }
     return true;
+}
+
+/* Tasks of an array that wait have one id between them. */
+static int by_id(const void *a, const void *b) {
+    const struct job *x = ((const struct job_info *)a)->job, *y = ((const struct job_info *)b)->job;
+    if (x->id == y->id && x->array && y->array)
+        return (x->array->task < y->array->task) - (x->array->task > y->array->task);
+    return (x->id > y->id) - (x->id < y->id);
+}
+
+static int by_step_id(const void *a, const void *b) {
+    const struct step_row *x = a, *y = b;
+    uint64_t p = step_key(x->ji->job->id, x->step->id), q = step_key(y->ji->job->id, y->step->id);
+    return (p > q) - (p < q);
 }
 
 static int compare(const void *a, const void *b, void *arg) {
@@ -127,8 +152,7 @@ static int compare(const void *a, const void *b, void *arg) {
         if (c)
             return o->down[i] ? -c : c;
     }
-    uint32_t x = ((const struct job_info *)a)->job->id, y = ((const struct job_info *)b)->job->id;
-    int c = (x > y) - (x < y);
+    int c = o->last(a, b);
     return o->ids_down ? -c : c;
 }
 
@@ -152,7 +176,7 @@ static void make_table(const struct cli *c, const struct squeue *q, struct table
 
 static int print(struct cli *c, const struct squeue *q, const struct jobs_reply *reply) {
     struct job_env env = {reply->now_unix, reply->cluster_name, q->no_convert ? '=' : 0};
-    struct order o = {.env = &env, .ids_down = !q->sort && !q->start};
+    struct order o = {.env = &env, .ids_down = !q->sort && !q->start, .fields = job_fields(), .last = by_id};
     auto_str out = {0};
     struct table t;
     make_table(c, q, &t);
@@ -164,18 +188,80 @@ static int print(struct cli *c, const struct squeue *q, const struct jobs_reply 
         table_head(&t, &out);
     char bad = 0;
     bool ok = order_parse(q->sort ? q->sort : q->start ? "S" : "P,t,-p", &o, &bad);
-    VEC(struct job_info) jobs = {0};
+    struct job_rows jobs = {0};
     for (uint32_t i = 0; ok && i < reply->n_jobs; i++)
-        if (job_selected(&q->pick, &reply->jobs[i]))
-            vec_push(&jobs, reply->jobs[i]);
-    if (jobs.n)
-        qsort_r(jobs.p, jobs.n, sizeof(*jobs.p), compare, &o);
-    for (size_t i = 0; i < jobs.n; i++)
-        table_line(&t, &jobs.p[i], &env, &out);
+        job_select_rows(&q->pick, &reply->jobs[i], q->array, &jobs);
+    if (jobs.v.n)
+        qsort_r(jobs.v.p, jobs.v.n, sizeof(*jobs.v.p), compare, &o);
+    for (size_t i = 0; i < jobs.v.n; i++)
+        table_line(&t, &jobs.v.p[i], &env, &out);
     cli_out(&out);
     if (!ok)
         cli_error(c, "Invalid sort specification: %c", bad);
-    vec_fini(&jobs);
+    vec_fini(&jobs.v);
+    table_fini(&t);
+    return ok ? 0 : 1;
+}
+
+/* ---- steps ---- */
+
+struct step_list {
+    VEC(struct step_row) v;
+};
+
+/* A step's name asks for that one, a job's for all of its. */
+static bool is_step_wanted(const struct squeue *q, const struct job *j, uint32_t step_id) {
+    for (uint32_t i = 0; i < q->pick.n_names; i++) {
+        struct job_select one = q->pick;
+        struct job_info ji = {.job = j};
+        one.names = &q->pick.names[i];
+        one.n_names = 1;
+        if (job_selected(&one, &ji) && (!one.names->has_step || one.names->step_id == step_id))
+            return true;
+    }
+    return q->pick.n_names == 0;
+}
+
+static void add_steps(struct cli *c, const struct squeue *q, const struct job_info *ji, struct step_list *out) {
+    struct step_batch *batch = arena_calloc(&c->arena, 1, sizeof(*batch));
+    const struct job *j = ji->job;
+    if (!job_selected(&q->pick, ji) || !job_holds_nodes(j))
+        return;
+    if (step_of_batch(j, batch) && !batch->step.end_ms && is_step_wanted(q, j, STEP_BATCH))
+        vec_push(&out->v, ((struct step_row){ji, &batch->step}));
+    for (uint32_t i = 0; i < ji->n_steps; i++)
+        if (!ji->steps[i].end_ms && is_step_wanted(q, j, ji->steps[i].id))
+            vec_push(&out->v, ((struct step_row){ji, &ji->steps[i]}));
+}
+
+static int print_steps(struct cli *c, const struct squeue *q, const struct jobs_reply *reply) {
+    struct job_env env = {reply->now_unix, reply->cluster_name, q->no_convert ? '=' : 0};
+    struct order o = {.env = &env, .fields = step_fields(), .last = by_step_id};
+    auto_str out = {0};
+    struct table t;
+    struct step_list steps = {0};
+    char bad = 0;
+    table_init(&t, step_fields());
+    if (q->long_format)
+        table_parse_long(&t, q->long_format);
+    else
+        table_parse_percent(&t, q->format ? q->format : "%.15i %.8j %.9P %.8u %.9M %N");
+    for (size_t i = 0; i < t.bad.n; i++)
+        cli_error(c, "Invalid job step format specification: %s", t.bad.p[i]);
+    if (!q->no_header)
+        table_head(&t, &out);
+    bool ok = order_parse(q->sort ? q->sort : "", &o, &bad);
+    for (uint32_t i = 0; ok && i < reply->n_jobs; i++)
+        if (reply->jobs[i].job && reply->jobs[i].job->spec)
+            add_steps(c, q, &reply->jobs[i], &steps);
+    if (steps.v.n)
+        qsort_r(steps.v.p, steps.v.n, sizeof(*steps.v.p), compare, &o);
+    for (size_t i = 0; i < steps.v.n; i++)
+        table_line(&t, &steps.v.p[i], &env, &out);
+    cli_out(&out);
+    if (!ok)
+        cli_error(c, "Invalid sort specification: %c", bad);
+    vec_fini(&steps.v);
     table_fini(&t);
     return ok ? 0 : 1;
 }
@@ -185,7 +271,7 @@ static bool select_jobs(struct cli *c, struct squeue *q) {
     job_select_init(s, c);
     s->only_pending = q->start;
     return job_select_states(s, q->start && !q->state_list ? "PD" : q->state_list) &&
-           job_select_ids(s, q->job_list) && job_select_users(s, q->user_list, q->me) &&
+           job_select_ids(s, q->step_list ? q->step_list : q->job_list) && job_select_users(s, q->user_list, q->me) &&
            job_select_nodes(s, q->node_list) && job_select_texts(s, JOB_SELECT_PARTITION, q->part_list) &&
            job_select_texts(s, JOB_SELECT_NAME, q->name_list) &&
            job_select_texts(s, JOB_SELECT_ACCOUNT, q->account_list) &&
@@ -198,14 +284,14 @@ int cmd_squeue(struct cli *c) {
     int exit_code = 1;
     if (cli_options(c, cmd_squeue_options(), &q, &r, false, &exit_code) && select_jobs(c, &q)) {
         struct jobs_request request = {.job_ids = q.pick.ids, .n_job_ids = q.pick.n_ids, .user = q.pick.one_user,
-                                       .with_ended = q.pick.with_ended};
+                                       .with_ended = q.pick.with_ended, .with_steps = q.steps};
         struct jobs_reply reply = {0};
         struct err e = {0};
         int rc = q.pick.is_nothing ? 0 : cli_call(c, WIRE_Controller_Jobs, &request, &reply, &e);
         if (rc)
             fprintf(stderr, "slurm_load_jobs error: %s\n", e.text);
         else
-            exit_code = print(c, &q, &reply);
+            exit_code = q.steps ? print_steps(c, &q, &reply) : print(c, &q, &reply);
     }
     opt_fini(&r);
     return exit_code;

@@ -72,19 +72,20 @@ void compat_page(struct str *out) {
             "| command | also | |\n|---|---|---|\n");
     for (size_t i = 0; i < command_count(); i++)
         str_addf(out, "| `%s` | `spur %s` | %s |\n", command_at(i)->slurm, command_at(i)->verb, command_at(i)->doc);
-    str_add(out, "\nNot there yet: `srun`, `salloc` and the commands that are not in this table.\n");
+    str_add(out, "\nNot there yet: the commands that are not in this table.\n");
     for (size_t i = 0; i < command_count(); i++)
         command(command_at(i), out);
     str_add(out,
             "\n## What differs\n\n"
             "- `--version` and `scontrol version` name Spur and the Slurm that it is like.\n"
-            "- `#PBS` lines are comments.\n"
+            "- `#PBS` lines: -A -J -N -V -e -h -o -q -r -t and of -l walltime, mem, ncpus and nodes[:ppn] are honoured, before all\n"
+            "  others; the rest is told on stderr. `--ignore-pbs` skips them.\n"
             "- A job that is submitted from inside a job doesn't inherit what the outer job's environment says of it\n"
             "  (`SLURM_…`, `SPUR_…`, its GPUs). Settings of the user's (`SLURM_CONF`, `SBATCH_…`, `SQUEUE_…`, …) go along.\n"
             "- A mistake in a `#SBATCH` line is told with its line, behind Slurm's own message.\n"
-            "- `sbatch --dependency` takes `afterok` and `afterany`; the others are refused by name.\n"
-            "- `scancel -s` without `-b` reaches all of a job's processes, its batch script included: there are no steps yet,\n"
-            "  which alone would get it from Slurm.\n"
+            "- `sbatch --array` refuses a limit behind % that is no number, which Slurm takes for none.\n"
+            "- `scancel --hurry`, `scontrol requeuehold state=…`, `scontrol top` and keys of `scontrol update` that change nothing\n"
+            "  here are refused by name.\n"
             "- `scontrol hold` of a job that runs is refused; Slurm marks it, which counts when it is requeued.\n"
             "- Accounts and QOS are kept and shown; nothing enforces them yet.\n"
             "- Programs that are linked against Slurm's library (PySlurm, libslurm-perl, slurm-drmaa, pam_slurm_adopt, plugins)\n"

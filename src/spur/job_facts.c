@@ -15,6 +15,57 @@ uint32_t job_uid(const struct job *j) {
     return j->spec ? j->spec->uid : 0;
 }
 
+#define TASKS_SHOWN 64 /* bytes: Slurm's SLURM_BITSTR_LEN */
+
+static void task_list(const struct job_array *a, struct str *out) {
+    const char *env = getenv("SLURM_BITSTR_LEN");
+    uint64_t most = TASKS_SHOWN, asked;
+    if (env && str_to_u64(env, 4096, &asked) == 0)
+        most = asked ? asked : 4096;
+    auto_str list = {0};
+    array_print(a->pending, a->n_pending, &list);
+    if (list.n >= most && most > 4) {
+        str_addn(out, list.p, (size_t)most - 4);
+        str_add(out, "...");
+    } else {
+        str_add(out, str_text(&list));
+    }
+    if (a->max_running)
+        str_addf(out, "%%%u", a->max_running);
+}
+
+void job_task_text(const struct job *j, struct str *out) {
+    if (!j->array)
+        str_add(out, "N/A");
+    else if (j->array->task)
+        str_addf(out, "%u", j->array->task - 1);
+    else
+        task_list(j->array, out);
+}
+
+/* An array that was cancelled as a whole while it waited has nothing left to list. */
+void job_id_text(const struct job *j, struct str *out) {
+    if (!j->array || (!j->array->task && !j->array->n_pending)) {
+        str_addf(out, "%u", j->array ? j->array->job_id : j->id);
+        return;
+    }
+    str_addf(out, j->array->task ? "%u_" : "%u_[", j->array->job_id);
+    job_task_text(j, out);
+    if (!j->array->task)
+        str_addc(out, ']');
+}
+
+uint32_t job_cpus_on_node(const struct job_spec *s) {
+    uint64_t n = (uint64_t)MAX(s->cpus_per_task, 1u) * MAX(job_spec_more(s)->tasks_per_node, 1u);
+    return (uint32_t)MIN(n, (uint64_t)UINT32_MAX);
+}
+
+uint64_t job_mem_mb(const struct job_info *ji) {
+    const struct job_spec *s = ji->job->spec;
+    uint64_t per_cpu = job_spec_more(s)->mem_cpu_mb;
+    return per_cpu ? per_cpu * job_cpus(ji) : s->mem_node_mb * job_nodes(ji);
+}
+
 uint32_t job_tasks(const struct job_info *ji) {
     const struct job_spec *s = ji->job->spec;
     return s->n_tasks ? s->n_tasks : MAX(s->n_tasks_given, 1u);
@@ -56,20 +107,32 @@ int64_t job_start_unix(const struct job_info *ji) {
     return j->hold ? 0 : j->spec->begin_unix;
 }
 
+/* How long it has stood still so far; now_ms 0: up to the last resume. */
+static int64_t suspended_ms(const struct job *j, int64_t now_ms) {
+    const struct job_rare *r = job_rare_of(j);
+    int64_t ms = r->suspended_total_ms;
+    if (r->suspended_ms && now_ms > r->suspended_ms)
+        ms += now_ms - r->suspended_ms;
+    return ms;
+}
+
 int64_t job_end_unix(const struct job_info *ji) {
     const struct job *j = ji->job;
     uint32_t limit = job_limit_min(ji);
     int64_t start = job_start_unix(ji);
     if (j->end_ms)
         return j->end_ms / 1000;
-    return start && limit && limit != TIME_LIMIT_NONE ? start + (int64_t)limit * 60 : 0;
+    if (!start || !limit || limit == TIME_LIMIT_NONE)
+        return 0;
+    return start + (int64_t)limit * 60 + (job_is_pending(j) ? 0 : suspended_ms(j, 0) / 1000);
 }
 
 int64_t job_run_secs(const struct job *j, int64_t now_unix) {
     if (job_is_pending(j) || !j->start_ms)
         return 0;
     int64_t end = j->end_ms ? j->end_ms / 1000 : now_unix;
-    return MAX(end - j->start_ms / 1000, (int64_t)0);
+    int64_t still = suspended_ms(j, j->end_ms ? j->end_ms : now_unix * 1000) / 1000;
+    return MAX(end - j->start_ms / 1000 - still, (int64_t)0);
 }
 
 static void raised(uint32_t wait_status, struct str *out) {
@@ -106,30 +169,17 @@ void job_partition(const struct job *j, struct str *out) {
     str_add(out, p ? p : "");
 }
 
-void job_tres(const struct job_info *ji, bool allocated, bool sorted, char unit, struct str *out) {
-    const struct job *j = ji->job;
-    uint32_t cpus = job_cpus(ji), nodes = job_nodes(ji);
-    uint64_t mem = job_alloc_mem_mb(j);
-    if (allocated && !j->n_nodes)
-        return;
-    if (!allocated && !mem)
-        mem = j->spec->mem_node_mb * nodes;
-    if (sorted)
-        str_addf(out, "billing=%u,", cpus);
-    str_addf(out, "cpu=%u,", cpus);
-    if (mem) {
-        str_add(out, "mem=");
-        amount_print(mem, 'M', unit, out);
-        str_addc(out, ',');
-    }
-    str_addf(out, "node=%u", nodes);
-    if (!sorted)
-        str_addf(out, ",billing=%u", cpus);
-}
-
 void job_exit(uint32_t wait_status, struct str *out) {
     int status = (int)wait_status;
     str_addf(out, "%d:%d", WIFEXITED(status) ? WEXITSTATUS(status) : 0, WIFSIGNALED(status) ? WTERMSIG(status) : 0);
+}
+
+#define NO_TASK 4294967294u /* as Slurm shows the tasks that wait */
+
+const char *job_output_pattern(const struct job *j) {
+    if (j->spec->std_out)
+        return j->spec->std_out;
+    return j->array ? "slurm-%A_%a.out" : "slurm-%j.out";
 }
 
 static void file(const struct job *j, const char *pattern, struct str *out) {
@@ -139,11 +189,15 @@ static void file(const struct job *j, const char *pattern, struct str *out) {
         .node_name = j->n_nodes && j->nodes[0].name ? j->nodes[0].name : "",
         .work_dir = j->spec->work_dir ? j->spec->work_dir : "",
     };
+    if (j->array) {
+        f.array_job_id = j->array->job_id;
+        f.array_task_id = j->array->task ? j->array->task - 1 : NO_TASK;
+    }
     output_name(pattern, &f, out);
 }
 
 void job_std_out(const struct job *j, struct str *out) {
-    file(j, j->spec->std_out ? j->spec->std_out : "slurm-%j.out", out);
+    file(j, job_output_pattern(j), out);
 }
 
 void job_std_err(const struct job *j, struct str *out) {

@@ -21,11 +21,18 @@ struct job_env {
 bool job_is_pending(const struct job *j);
 uint32_t job_uid(const struct job *j);
 
+/* "12", "12_3", "12_[0-3,7%2]" (a long list of tasks is cut as Slurm cuts it, by SLURM_BITSTR_LEN). */
+void job_id_text(const struct job *j, struct str *out);
+void job_task_text(const struct job *j, struct str *out); /* "3", "0-3,7%2", "N/A" */
+
 /* At least, while it waits. */
 uint32_t job_nodes(const struct job_info *ji);
 uint32_t job_cpus(const struct job_info *ji);
 uint32_t job_tasks(const struct job_info *ji);
 uint64_t job_alloc_mem_mb(const struct job *j); /* 0: memory isn't counted */
+
+uint64_t job_mem_mb(const struct job_info *ji);        /* asked for, on all nodes; 0: nothing */
+uint32_t job_cpus_on_node(const struct job_spec *s);   /* MinCPUsNode */
 
 int64_t job_start_unix(const struct job_info *ji); /* expected, while it waits; 0: not known */
 int64_t job_end_unix(const struct job_info *ji);   /* expected, while it runs; 0: not known */
@@ -40,9 +47,25 @@ void job_partition(const struct job *j, struct str *out);
 void job_tres(const struct job_info *ji, bool allocated, bool sorted, char unit, struct str *out);
 void job_exit(uint32_t wait_status, struct str *out); /* "3:0", "0:9" */
 /* The file of stdout, stderr or stdin as scontrol shows it. */
+const char *job_output_pattern(const struct job *j); /* as asked, or what stands for it */
 void job_std_out(const struct job *j, struct str *out);
 void job_std_err(const struct job *j, struct str *out); /* nothing where it is stdout's */
 void job_std_in(const struct job *j, struct str *out);
+
+/* Generic resources by name and type, summed up: "gres/gpu=6,gres/gpu:a100=2". */
+struct tres_gres {
+    struct gres_ask *item;
+    uint32_t n;
+};
+void tres_gres_hold(struct tres_gres *t, const struct gres_held *g, uint32_t n);
+void tres_gres_print(const struct tres_gres *t, bool sorted, struct str *out); /* with a comma in front of each */
+void tres_gres_fini(struct tres_gres *t);
+void job_exclusive(const struct job_spec *s, struct str *out); /* "NO", "NODE", "USER" */
+void job_licenses(const struct job *j, bool allocated, struct str *out); /* "(null)" where there are none */
+/* "gres/gpu:a100:1" of --gres and --gpus-per-node; of -G; "cpu=2,gres/gpu=1" of -c and --gpus-per-task. Nothing: none. */
+void job_tres_per_node(const struct job_spec *s, struct str *out);
+void job_tres_per_job(const struct job_spec *s, struct str *out);
+void job_tres_per_task(const struct job_spec *s, struct str *out);
 
 /* A size kept in `unit` (K, M …; ' ' for counts): one unit up while nothing but a half is lost, so 1024 is 1K, 1536M is
  * 1.50G and 16000M stays; or with `want` as job_env has it. */

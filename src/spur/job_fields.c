@@ -22,7 +22,67 @@ static void or_null(const char *s, struct str *out) {
 }
 
 FIELD(id) {
+    job_id_text(JOB(row), out);
+}
+FIELD(raw_id) {
     str_addf(out, "%u", JOB(row)->id);
+}
+FIELD(array_job_id) {
+    str_addf(out, "%u", JOB(row)->array ? JOB(row)->array->job_id : JOB(row)->id);
+}
+FIELD(array_task_id) {
+    job_task_text(JOB(row), out);
+}
+/* A text, or `none` where nothing was added. */
+static void text_or(struct str *out, size_t from, const char *none) {
+    if (out->n == from)
+        str_add(out, none);
+}
+FIELD(tres_per_node) {
+    size_t from = out->n;
+    job_tres_per_node(SPEC(row), out);
+    text_or(out, from, "N/A");
+}
+FIELD(tres_per_job) {
+    size_t from = out->n;
+    job_tres_per_job(SPEC(row), out);
+    text_or(out, from, "N/A");
+}
+FIELD(tres_per_task) {
+    size_t from = out->n;
+    job_tres_per_task(SPEC(row), out);
+    text_or(out, from, "N/A");
+}
+FIELD(batch_flag) {
+    str_add(out, job_spec_more(SPEC(row))->interactive ? "0" : "1");
+}
+FIELD(exclusive) {
+    job_exclusive(SPEC(row), out);
+}
+FIELD(over_subscribe) {
+    str_add(out, job_spec_more(SPEC(row))->oversubscribe ? "YES" : "NO");
+}
+FIELD(features) {
+    or_null(job_spec_more(SPEC(row))->features, out);
+}
+FIELD(licenses) {
+    job_licenses(JOB(row), false, out);
+}
+FIELD(licenses_alloc) {
+    job_licenses(JOB(row), true, out);
+}
+FIELD(deadline) {
+    cli_time(job_spec_more(SPEC(row))->deadline_unix, "N/A", out);
+}
+FIELD(time_min) {
+    uint32_t minutes = job_spec_more(SPEC(row))->time_min_min;
+    if (minutes)
+        time_limit_print(minutes, out);
+    else
+        str_add(out, "0:00");
+}
+FIELD(tasks_per_node) {
+    str_addf(out, "%u", job_spec_more(SPEC(row))->tasks_per_node);
 }
 FIELD(account) {
     or_null(SPEC(row)->account, out);
@@ -46,7 +106,7 @@ FIELD(cpus) {
     amount_print(job_cpus(INFO(row)), ' ', ENV(env)->unit, out);
 }
 FIELD(min_cpus) {
-    amount_print(MAX(SPEC(row)->cpus_per_task, 1u), ' ', ENV(env)->unit, out);
+    amount_print(job_cpus_on_node(SPEC(row)), ' ', ENV(env)->unit, out);
 }
 FIELD(cpus_per_task) {
     if (SPEC(row)->cpus_per_task)
@@ -123,7 +183,8 @@ FIELD(pending_time) {
     str_addf(out, "%lld", (long long)MAX(until - JOB(row)->submit_ms / 1000, (int64_t)0));
 }
 FIELD(min_memory) {
-    amount_print(SPEC(row)->mem_node_mb, 'M', ENV(env)->unit, out);
+    uint64_t per_cpu = job_spec_more(SPEC(row))->mem_cpu_mb;
+    amount_print(per_cpu ? per_cpu : SPEC(row)->mem_node_mb, 'M', ENV(env)->unit, out);
 }
 FIELD(node_list) {
     job_node_list(JOB(row), out);
@@ -188,7 +249,7 @@ FIELD(exit_code) {
     job_exit(JOB(row)->wait_status, out);
 }
 FIELD(std_out) {
-    str_add(out, SPEC(row)->std_out ? SPEC(row)->std_out : "slurm-%j.out");
+    str_add(out, job_output_pattern(JOB(row)));
 }
 FIELD(std_err) {
     or_null(SPEC(row)->std_err, out);
@@ -210,8 +271,12 @@ FIELD(cluster) {
 }
 
 #define CMP(x, y) (((x) > (y)) - ((x) < (y)))
+static uint32_t task(const void *row) {
+    return JOB(row)->array ? JOB(row)->array->task : 0;
+}
 static int by_id(const void *a, const void *b) {
-    return CMP(JOB(a)->id, JOB(b)->id);
+    int c = CMP(JOB(a)->id, JOB(b)->id);
+    return c ? c : CMP(task(a), task(b));
 }
 static int by_partition(const void *a, const void *b) {
     const char *x = JOB(a)->partition ? JOB(a)->partition : SPEC(a)->partition;
@@ -272,10 +337,10 @@ static const struct table_field rows[] = {
     {'a', "account", "ACCOUNT", account},
     {0, "accruetime", "ACCRUE_TIME", eligible_time},
     {0, "admin_comment", "ADMIN_COMMENT", .fixed = "(null)"},
-    {'F', "arrayjobid", "ARRAY_JOB_ID", id, .compare = by_id},
-    {'K', "arraytaskid", "ARRAY_TASK_ID", .fixed = "N/A"},
+    {'F', "arrayjobid", "ARRAY_JOB_ID", array_job_id, .compare = by_id},
+    {'K', "arraytaskid", "ARRAY_TASK_ID", array_task_id},
     {0, "associd", "ASSOC_ID", .fixed = "0"},
-    {0, "batchflag", "BATCH_FLAG", .fixed = "1"},
+    {0, "batchflag", "BATCH_FLAG", batch_flag},
     {'B', "batchhost", "EXEC_HOST", batch_host},
     {0, "boardspernode", "BOARDS_PER_NODE", .fixed = "0"},
     {0, "burstbuffer", "BURST_BUFFER", .fixed = "(null)"},
@@ -291,35 +356,35 @@ static const struct table_field rows[] = {
     {'X', "corespec", "CORE_SPEC", .fixed = "N/A"},
     {0, "cpus-per-task", "CPUS_PER_TASK", cpus_per_task},
     {0, "cpus-per-tres", "CPUS_PER_TRES", .fixed = "N/A"},
-    {0, "deadline", "DEADLINE", .fixed = "N/A"},
+    {0, "deadline", "DEADLINE", deadline},
     {0, "delayboot", "DELAY_BOOT", .fixed = "0:00"},
     {'E', "dependency", "DEPENDENCY", dependency},
     {0, "derivedec", "DERIVED_EC", .fixed = "0:0"},
     {0, "eligibletime", "ELIGIBLE_TIME", eligible_time},
     {'e', "endtime", "END_TIME", end_time, .compare = by_end},
-    {0, "exclusive", "EXCLUSIVE", .fixed = "NO"},
+    {0, "exclusive", "EXCLUSIVE", exclusive},
     {'x', "excnodes", "EXC_NODES", exc_nodes},
     {0, "exit_code", "EXIT_CODE", exit_code},
-    {'f', "feature", "FEATURES", .fixed = "(null)"},
-    {0, "gres", "TRES_PER_NODE", .fixed = "N/A"},
+    {'f', "feature", "FEATURES", features},
+    {0, "gres", "TRES_PER_NODE", tres_per_node},
     {'G', "groupid", "GROUP", gid},
     {'g', "groupname", "GROUP", group},
     {0, "hetjobid", "HET_JOB_ID", .fixed = "N/A"},
     {0, "hetjobidset", "HET_JOB_ID_SET", .fixed = "N/A"},
     {0, "hetjoboffset", "HET_JOB_OFFSET", .fixed = "N/A"},
     {'i', "jobarrayid", "JOBID", id, .compare = by_id},
-    {'A', "jobid", "JOBID", id, .compare = by_id},
+    {'A', "jobid", "JOBID", raw_id, .compare = by_id},
     {0, "lastschedeval", "LAST_SCHED_EVAL", eligible_time},
     {'w', "wckey", "WCKEY", .fixed = "(null)"},
-    {'W', "licenses", "LICENSES", .fixed = "(null)"},
-    {0, "licensesalloc", "LICENSES_ALLOC", .fixed = "(null)"},
+    {'W', "licenses", "LICENSES", licenses},
+    {0, "licensesalloc", "LICENSES_ALLOC", licenses_alloc},
     {0, "maxcpus", "MAX_CPUS", cpus},
     {0, "maxnodes", "MAX_NODES", max_nodes},
     {0, "mcslabel", "MCSLABEL", .fixed = "(null)"},
     {0, "mem-per-tres", "MEM_PER_TRES", .fixed = "N/A"},
     {'c', "mincpus", "MIN_CPUS", min_cpus},
     {'m', "minmemory", "MIN_MEMORY", min_memory, .compare = by_memory},
-    {0, "mintime", "TIME_MIN", .fixed = "0:00"},
+    {0, "mintime", "TIME_MIN", time_min},
     {'d', "mintmpdisk", "MIN_TMP_DISK", .fixed = "0"},
     {'j', "name", "NAME", name, .compare = by_name},
     {0, "network", "NETWORK", .fixed = "(null)"},
@@ -327,14 +392,14 @@ static const struct table_field rows[] = {
     {'N', "nodelist", "NODELIST", node_list},
     {0, "ntperboard", "NTASKS_PER_BOARD", .fixed = "0"},
     {0, "ntpercore", "NTASKS_PER_CORE", .fixed = "N/A"},
-    {0, "ntpernode", "NTASKS_PER_NODE", .fixed = "0"},
+    {0, "ntpernode", "NTASKS_PER_NODE", tasks_per_node},
     {0, "ntpersocket", "NTASKS_PER_SOCKET", .fixed = "N/A"},
     {'C', "numcpus", "CPUS", cpus, .compare = by_cpus},
     {'D', "numnodes", "NODES", n_nodes, .compare = by_nodes},
     {0, "numtasks", "TASKS", n_tasks},
     {0, "origin", "ORIGIN", .fixed = "NA"},
     {0, "originraw", "ORIGIN_RAW", .fixed = "NA"},
-    {'h', "oversubscribe", "OVER_SUBSCRIBE", .fixed = "NO"},
+    {'h', "oversubscribe", "OVER_SUBSCRIBE", over_subscribe},
     {'P', "partition", "PARTITION", partition, .compare = by_partition},
     {0, "pendingtime", "PENDING_TIME", pending_time},
     {0, "prefer", "PREFER", .fixed = "(null)"},
@@ -353,7 +418,7 @@ static const struct table_field rows[] = {
     {0, "restartcnt", "RESTART_COUNT", restarts},
     {'Y', "schednodes", "SCHEDNODES", sched_nodes},
     {'z', "sct", "S:C:T", .fixed = "*:*:*"},
-    {0, "shared", "OVER_SUBSCRIBE", .fixed = "NO"},
+    {0, "shared", "OVER_SUBSCRIBE", over_subscribe},
     {0, "siblingsactive", "ACTIVE_SIBLINGS", .fixed = "NA"},
     {'s', "sluid", "SLUID", sluid},
     {'H', "sockets", "SOCKETS_PER_NODE", .fixed = "*"},
@@ -373,10 +438,10 @@ static const struct table_field rows[] = {
     {0, "tres-alloc", "TRES_ALLOC", tres},
     {0, "tres-bind", "TRES_BIND", .fixed = "N/A"},
     {0, "tres-freq", "TRES_FREQ", .fixed = "N/A"},
-    {0, "tres-per-job", "TRES_PER_JOB", .fixed = "N/A"},
-    {'b', "tres-per-node", "TRES_PER_NODE", .fixed = "N/A"},
+    {0, "tres-per-job", "TRES_PER_JOB", tres_per_job},
+    {'b', "tres-per-node", "TRES_PER_NODE", tres_per_node},
     {0, "tres-per-socket", "TRES_PER_SOCKET", .fixed = "N/A"},
-    {0, "tres-per-task", "TRES_PER_TASK", .fixed = "N/A"},
+    {0, "tres-per-task", "TRES_PER_TASK", tres_per_task},
     {'U', "userid", "UID", uid, .compare = by_uid},
     {'u', "username", "USER", user, .compare = by_user},
     {0, "wait4switch", "WAIT4SWITCH", .fixed = "0:00"},

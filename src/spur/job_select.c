@@ -71,20 +71,28 @@ bool job_select_states(struct job_select *s, const char *list) {
     return true;
 }
 
+void job_select_names(struct job_select *s, const struct job_name *names, uint32_t n) {
+    uint32_t *ids = arena_alloc(&s->c->arena, (n + 1) * sizeof(*ids));
+    for (uint32_t i = 0; i < n; i++)
+        ids[i] = names[i].target.job_id;
+    s->names = names;
+    s->n_names = s->n_ids = n;
+    s->ids = ids;
+}
+
 bool job_select_ids(struct job_select *s, const char *list) {
     if (!list)
         return true;
     uint32_t n;
-    const char *const *word = cli_words(s->c, list, ", ", &n);
-    uint32_t *ids = arena_alloc(&s->c->arena, (n + 1) * sizeof(*ids));
+    const char *const *word = cli_job_words(s->c, list, &n);
+    struct job_name *names = arena_alloc(&s->c->arena, (n + 1) * sizeof(*names));
     for (uint32_t i = 0; i < n; i++) {
-        if (!cli_job_id(word[i], &ids[i])) {
+        if (!cli_job_name(s->c, word[i], 0, &names[i])) {
             cli_error(s->c, "Invalid job id: %s", word[i]);
             return false;
         }
     }
-    s->ids = ids;
-    s->n_ids = n;
+    job_select_names(s, names, n);
     s->with_ended = true; /* so that one that is over is known */
     s->is_nothing |= !n;
     return true;
@@ -179,13 +187,76 @@ static uint32_t state_bit(const struct job *j) {
     return j->state == JOB_RUNNING && j->configuring ? STATE_CONFIGURING : 1u << j->state;
 }
 
+/* A record that stands for waiting tasks is meant where any of them is. */
+static bool is_named(const struct job_select *s, const struct job *j) {
+    for (uint32_t i = 0; i < s->n_names; i++) {
+        const struct job_target *t = &s->names[i].target;
+        if (!t->n_tasks && (t->job_id == j->id || (j->array && t->job_id == j->array->job_id)))
+            return true;
+        if (!t->n_tasks || !j->array || t->job_id != j->array->job_id)
+            continue;
+        if (j->array->task && array_has(t->tasks, t->n_tasks, j->array->task - 1))
+            return true;
+        for (uint32_t k = 0; k < t->n_tasks && !j->array->task; k++)
+            for (uint32_t p = 0; p < j->array->n_pending; p++)
+                if (t->tasks[k].first <= j->array->pending[p].last && t->tasks[k].last >= j->array->pending[p].first)
+                    return true;
+    }
+    return s->n_names == 0;
+}
+
 bool job_selected(const struct job_select *s, const struct job_info *ji) {
     const struct job *j = ji->job;
     if (!j || !j->spec)
         return false;
     return (state_bit(j) & s->states) && (!s->only_pending || job_is_pending(j)) &&
-           (!s->n_ids || has_number(s->ids, s->n_ids, j->id)) &&
+           is_named(s, j) &&
            (!s->n_uids || has_number(s->uids, s->n_uids, j->spec->uid)) && has_partition(s, j) && has_node(s, j) &&
            has_text(s, JOB_SELECT_NAME, j->spec->name) && has_text(s, JOB_SELECT_ACCOUNT, j->spec->account) &&
            has_text(s, JOB_SELECT_QOS, j->spec->qos);
+}
+
+/* Whether the whole of an array is meant, and not tasks of it. */
+static bool is_whole(const struct job_select *s, const struct job_array *a) {
+    for (uint32_t i = 0; i < s->n_names; i++)
+        if (s->names[i].target.job_id == a->job_id && !s->names[i].target.n_tasks)
+            return true;
+    return s->n_names == 0;
+}
+
+static bool is_task_named(const struct job_select *s, const struct job_array *a, uint32_t task) {
+    for (uint32_t i = 0; i < s->n_names; i++) {
+        const struct job_target *t = &s->names[i].target;
+        if (t->job_id == a->job_id && array_has(t->tasks, t->n_tasks, task))
+            return true;
+    }
+    return false;
+}
+
+/* As if that task were a job of its own already. */
+static void add_task(const struct job_select *s, const struct job_info *ji, uint32_t task, struct job_rows *out) {
+    struct job_info row = *ji;
+    struct job *j = arena_memdup(&s->c->arena, ji->job, sizeof(*j));
+    struct job_array *a = arena_memdup(&s->c->arena, j->array, sizeof(*a));
+    a->task = task + 1;
+    a->pending = NULL;
+    a->n_pending = 0;
+    j->array = a;
+    row.job = j;
+    vec_push(&out->v, row);
+}
+
+void job_select_rows(const struct job_select *s, const struct job_info *ji, bool each_task, struct job_rows *out) {
+    if (!job_selected(s, ji))
+        return;
+    const struct job_array *a = ji->job->array;
+    bool is_whole_array = !a || a->task || is_whole(s, a);
+    if (!a || a->task || (!each_task && is_whole_array)) {
+        vec_push(&out->v, *ji);
+        return;
+    }
+    for (uint32_t i = 0; i < a->n_pending; i++)
+        for (uint64_t task = a->pending[i].first; task <= a->pending[i].last; task++)
+            if (is_whole_array || is_task_named(s, a, (uint32_t)task))
+                add_task(s, ji, (uint32_t)task, out);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * sacct's rows and columns: a job is one row, and its batch script another.
+ * sacct's rows and columns: a job is one row, its batch script and each of its steps another.
  */
 #ifndef SPUR_SPUR_SACCT_H
 #define SPUR_SPUR_SACCT_H
@@ -10,7 +10,7 @@
 
 struct sacct_row {
     const struct job_info *ji;
-    bool is_batch; /* the step JOB.batch */
+    const struct step *step; /* of a step's own row (also that of the batch script); NULL: the job's */
 };
 
 const struct table_fields *sacct_fields(void); /* the env is struct job_env */

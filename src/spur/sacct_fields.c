@@ -7,9 +7,11 @@
 #include "base/mem.h"
 #include "spur/cli.h"
 #include "spur/sacct.h"
+#include "spur/step_facts.h"
 
 #define FIELD(fn) static void fn(const void *row, const void *env, struct str *out)
-#define IS_BATCH(row) (((const struct sacct_row *)(row))->is_batch)
+#define STEP(row) (((const struct sacct_row *)(row))->step)
+#define IS_STEP(row) (STEP(row) != NULL)
 #define INFO(row) (((const struct sacct_row *)(row))->ji)
 #define JOB(row) (INFO(row)->job)
 #define SPEC(row) (JOB(row)->spec)
@@ -17,105 +19,126 @@
 
 /* Of the job's own row only. */
 static void own(const void *row, const char *s, struct str *out) {
-    if (!IS_BATCH(row) && s)
+    if (!IS_STEP(row) && s)
         str_add(out, s);
 }
 
 FIELD(id) {
-    str_addf(out, "%u%s", JOB(row)->id, IS_BATCH(row) ? ".batch" : "");
+    if (IS_STEP(row))
+        step_id_text(JOB(row), STEP(row), out);
+    else
+        job_id_text(JOB(row), out);
+}
+FIELD(id_raw) {
+    str_addf(out, "%u", JOB(row)->id);
+    if (!IS_STEP(row))
+        return;
+    str_addc(out, '.');
+    step_print_id(STEP(row)->id, out);
 }
 FIELD(name) {
-    str_add(out, IS_BATCH(row) ? "batch" : SPEC(row)->name ? SPEC(row)->name : "");
+    const char *name = IS_STEP(row) ? STEP(row)->spec ? STEP(row)->spec->name : NULL : SPEC(row)->name;
+    str_add(out, name ? name : "");
 }
 FIELD(partition) {
-    if (!IS_BATCH(row))
+    if (!IS_STEP(row))
         job_partition(JOB(row), out);
 }
 FIELD(account) {
     str_add(out, SPEC(row)->account ? SPEC(row)->account : "");
 }
 
-/* The script runs on the first node, with all of the job's CPUs there. */
 static uint32_t cpus_of(const void *row) {
     const struct job *j = JOB(row);
-    if (IS_BATCH(row))
-        return j->n_nodes ? j->nodes[0].cpus : 0;
+    if (IS_STEP(row))
+        return STEP(row)->n_cpus;
     return j->n_nodes ? j->n_cpus : 0;
+}
+static uint32_t nodes_of(const void *row) {
+    return IS_STEP(row) ? STEP(row)->n_nodes : JOB(row)->n_nodes;
+}
+static int64_t secs_of(const void *row, const void *env) {
+    int64_t now = ENV(env)->now_unix;
+    return IS_STEP(row) ? step_run_secs(JOB(row), STEP(row), now) : job_run_secs(JOB(row), now);
 }
 FIELD(alloc_cpus) {
     str_addf(out, "%u", cpus_of(row));
 }
 FIELD(alloc_nodes) {
-    str_addf(out, "%u", IS_BATCH(row) ? 1 : JOB(row)->n_nodes);
+    str_addf(out, "%u", nodes_of(row));
 }
 FIELD(n_nodes) {
-    str_addf(out, "%u", IS_BATCH(row) ? 1 : job_nodes(INFO(row)));
+    str_addf(out, "%u", IS_STEP(row) ? nodes_of(row) : job_nodes(INFO(row)));
 }
 FIELD(req_cpus) {
-    str_addf(out, "%u", IS_BATCH(row) ? cpus_of(row) : job_tasks(INFO(row)) * MAX(SPEC(row)->cpus_per_task, 1u));
+    str_addf(out, "%u", IS_STEP(row) ? cpus_of(row) : job_tasks(INFO(row)) * MAX(SPEC(row)->cpus_per_task, 1u));
 }
 FIELD(req_nodes) {
-    str_addf(out, "%u", IS_BATCH(row) ? 1 : MAX(SPEC(row)->min_nodes, 1u));
+    str_addf(out, "%u", IS_STEP(row) ? nodes_of(row) : MAX(SPEC(row)->min_nodes, 1u));
 }
 FIELD(n_tasks) {
-    str_add(out, IS_BATCH(row) ? "1" : "");
+    if (IS_STEP(row))
+        str_addf(out, "%u", STEP(row)->spec ? MAX(STEP(row)->spec->n_tasks, 1u) : 1);
 }
 
-static const char *batch_state(const struct job *j) {
-    int status = (int)j->wait_status;
-    if (!job_is_over(j) && !j->completing)
-        return job_state_name(j->state);
-    if (WIFSIGNALED(status) || j->state == JOB_CANCELLED || j->state == JOB_NODE_FAIL || j->state == JOB_TIMEOUT)
-        return job_state_name(JOB_CANCELLED);
-    return job_state_name(WEXITSTATUS(status) ? JOB_FAILED : JOB_COMPLETED);
-}
 FIELD(state) {
     const struct job *j = JOB(row);
-    if (IS_BATCH(row)) {
-        str_add(out, batch_state(j));
-        return;
-    }
-    str_add(out, job_state_name(j->state));
-    if (j->state == JOB_CANCELLED && j->end_uid)
-        str_addf(out, " by %u", j->end_uid - 1);
+    uint32_t state = IS_STEP(row) ? STEP(row)->state : j->state, uid = IS_STEP(row) ? STEP(row)->end_uid : j->end_uid;
+    str_add(out, job_state_name(state));
+    if (state == JOB_CANCELLED && uid)
+        str_addf(out, " by %u", uid - 1);
 }
 FIELD(exit_code) {
     const struct job *j = JOB(row);
     bool is_ended_from_outside = j->state == JOB_CANCELLED || j->state == JOB_TIMEOUT;
-    job_exit(!IS_BATCH(row) && is_ended_from_outside ? 0 : j->wait_status, out);
+    if (IS_STEP(row))
+        job_exit(STEP(row)->wait_status, out);
+    else
+        job_exit(is_ended_from_outside ? 0 : j->wait_status, out);
 }
+/* The highest exit code of its steps; a signal where none has one. */
 FIELD(derived_exit_code) {
-    own(row, "0:0", out); /* of steps, of which there are none yet */
+    const struct job_info *ji = INFO(row);
+    uint32_t worst = 0;
+    if (IS_STEP(row))
+        return;
+    for (uint32_t i = 0; i < ji->n_steps; i++) {
+        uint32_t status = ji->steps[i].wait_status;
+        if (WEXITSTATUS((int)status) > WEXITSTATUS((int)worst) || !worst)
+            worst = status;
+    }
+    job_exit(worst, out);
 }
 
 FIELD(elapsed) {
-    duration_print_long(job_run_secs(JOB(row), ENV(env)->now_unix), out);
+    duration_print_long(secs_of(row, env), out);
 }
 FIELD(elapsed_raw) {
-    str_addf(out, "%lld", (long long)job_run_secs(JOB(row), ENV(env)->now_unix));
+    str_addf(out, "%lld", (long long)secs_of(row, env));
 }
 FIELD(submit) {
-    cli_time((IS_BATCH(row) ? JOB(row)->start_ms : JOB(row)->submit_ms) / 1000, "Unknown", out);
+    cli_time((IS_STEP(row) ? STEP(row)->start_ms : JOB(row)->submit_ms) / 1000, "Unknown", out);
 }
 FIELD(eligible) {
-    cli_time(IS_BATCH(row) ? JOB(row)->start_ms / 1000 : JOB(row)->eligible_unix, "Unknown", out);
+    cli_time(IS_STEP(row) ? STEP(row)->start_ms / 1000 : JOB(row)->eligible_unix, "Unknown", out);
 }
 FIELD(start) {
-    cli_time(JOB(row)->start_ms / 1000, job_is_over(JOB(row)) ? "None" : "Unknown", out);
+    int64_t ms = IS_STEP(row) ? STEP(row)->start_ms : JOB(row)->start_ms;
+    cli_time(ms / 1000, job_is_over(JOB(row)) ? "None" : "Unknown", out);
 }
 FIELD(end) {
-    cli_time(JOB(row)->end_ms / 1000, "Unknown", out);
+    cli_time((IS_STEP(row) ? STEP(row)->end_ms : JOB(row)->end_ms) / 1000, "Unknown", out);
 }
 FIELD(planned) {
     const struct job *j = JOB(row);
     int64_t from = j->eligible_unix ? j->eligible_unix : j->submit_ms / 1000;
     int64_t to = j->start_ms ? j->start_ms / 1000 : j->end_ms ? j->end_ms / 1000 : ENV(env)->now_unix;
-    if (!IS_BATCH(row))
+    if (!IS_STEP(row))
         duration_print_long(MAX(to - from, (int64_t)0), out);
 }
 FIELD(time_limit) {
     uint32_t minutes = job_limit_min(INFO(row));
-    if (IS_BATCH(row))
+    if (IS_STEP(row))
         return;
     if (minutes == TIME_LIMIT_NONE)
         str_add(out, "UNLIMITED");
@@ -126,7 +149,7 @@ FIELD(time_limit) {
 }
 FIELD(time_limit_raw) {
     uint32_t minutes = job_limit_min(INFO(row));
-    if (IS_BATCH(row))
+    if (IS_STEP(row))
         return;
     if (minutes == TIME_LIMIT_NONE)
         str_add(out, "UNLIMITED");
@@ -136,44 +159,37 @@ FIELD(time_limit_raw) {
         str_add(out, "Partition_Limit");
 }
 FIELD(suspended) {
-    str_add(out, "00:00:00");
+    const struct job_rare *r = job_rare_of(JOB(row));
+    int64_t ms = r->suspended_total_ms, now_ms = ENV(env)->now_unix * 1000;
+    if (r->suspended_ms && now_ms > r->suspended_ms)
+        ms += now_ms - r->suspended_ms;
+    duration_print_long(ms / 1000, out);
 }
 
 FIELD(node_list) {
-    const struct job *j = JOB(row);
-    if (!j->n_nodes)
+    if (!nodes_of(row))
         str_add(out, "None assigned");
-    else if (IS_BATCH(row))
-        str_add(out, j->nodes[0].name ? j->nodes[0].name : "");
+    else if (IS_STEP(row))
+        step_node_list(STEP(row), out);
     else
-        job_node_list(j, out);
+        job_node_list(JOB(row), out);
 }
 FIELD(req_mem) {
-    uint64_t mb = SPEC(row)->mem_node_mb * job_nodes(INFO(row));
+    uint64_t mb = job_mem_mb(INFO(row));
     if (!mb)
         mb = job_alloc_mem_mb(JOB(row));
-    if (!IS_BATCH(row))
+    if (!IS_STEP(row))
         amount_print(mb, 'M', ENV(env)->unit, out);
 }
 FIELD(req_tres) {
-    if (!IS_BATCH(row))
+    if (!IS_STEP(row))
         job_tres(INFO(row), false, true, ENV(env)->unit, out);
 }
 FIELD(alloc_tres) {
-    const struct job *j = JOB(row);
-    if (!IS_BATCH(row)) {
+    if (IS_STEP(row))
+        step_tres(STEP(row), ENV(env)->unit, out);
+    else
         job_tres(INFO(row), true, true, ENV(env)->unit, out);
-        return;
-    }
-    if (!j->n_nodes)
-        return;
-    str_addf(out, "cpu=%u,", j->nodes[0].cpus);
-    if (j->nodes[0].mem_mb) {
-        str_add(out, "mem=");
-        amount_print(j->nodes[0].mem_mb, 'M', ENV(env)->unit, out);
-        str_addc(out, ',');
-    }
-    str_add(out, "node=1");
 }
 FIELD(user) {
     own(row, SPEC(row)->user, out);
@@ -182,11 +198,11 @@ FIELD(group) {
     own(row, SPEC(row)->group, out);
 }
 FIELD(uid) {
-    if (!IS_BATCH(row))
+    if (!IS_STEP(row))
         str_addf(out, "%u", SPEC(row)->uid);
 }
 FIELD(gid) {
-    if (!IS_BATCH(row))
+    if (!IS_STEP(row))
         str_addf(out, "%u", SPEC(row)->gid);
 }
 FIELD(qos) {
@@ -196,7 +212,7 @@ FIELD(comment) {
     own(row, SPEC(row)->comment, out);
 }
 FIELD(reason) {
-    if (!IS_BATCH(row))
+    if (!IS_STEP(row))
         job_reason(INFO(row), out);
 }
 FIELD(cluster) {
@@ -207,9 +223,11 @@ FIELD(work_dir) {
 }
 FIELD(submit_line) {
     own(row, SPEC(row)->submit_line, out);
+    if (IS_STEP(row) && STEP(row)->spec && STEP(row)->spec->submit_line)
+        str_add(out, STEP(row)->spec->submit_line);
 }
 FIELD(std_out) {
-    own(row, SPEC(row)->std_out ? SPEC(row)->std_out : "slurm-%j.out", out);
+    own(row, job_output_pattern(JOB(row)), out);
 }
 FIELD(std_err) {
     own(row, SPEC(row)->std_err, out);
@@ -217,69 +235,96 @@ FIELD(std_err) {
 FIELD(std_in) {
     own(row, SPEC(row)->std_in ? SPEC(row)->std_in : "/dev/null", out);
 }
+FIELD(constraints) {
+    own(row, job_spec_more(SPEC(row))->features, out);
+}
+FIELD(licenses) {
+    own(row, job_spec_more(SPEC(row))->licenses_text, out);
+}
+FIELD(priority) {
+    if (!IS_STEP(row))
+        str_addf(out, "%llu", (unsigned long long)INFO(row)->priority);
+}
+FIELD(exclusive) {
+    if (!IS_STEP(row))
+        job_exclusive(SPEC(row), out);
+}
 FIELD(restarts) {
-    if (!IS_BATCH(row))
+    if (!IS_STEP(row))
         str_addf(out, "%u", JOB(row)->restarts);
 }
 FIELD(sluid) {
     str_add(out, JOB(row)->sluid ? JOB(row)->sluid : "");
 }
 
-/* ---- usage, which is the batch script's ---- */
+/* ---- usage: a step's own, a job's the sum of its steps ---- */
 
 FIELD(max_rss) {
-    uint64_t kb = JOB(row)->max_rss_kb;
-    if (IS_BATCH(row) && JOB(row)->end_ms && kb)
-        amount_print(kb, 'K', ENV(env)->unit, out);
+    if (IS_STEP(row) && STEP(row)->end_ms && STEP(row)->max_rss_kb)
+        amount_print(STEP(row)->max_rss_kb, 'K', ENV(env)->unit, out);
 }
 FIELD(max_rss_node) {
-    if (IS_BATCH(row) && JOB(row)->max_rss_kb && JOB(row)->n_nodes)
-        str_add(out, JOB(row)->nodes[0].name);
+    if (IS_STEP(row) && STEP(row)->max_rss_kb && STEP(row)->n_nodes)
+        str_add(out, STEP(row)->nodes[0].name);
 }
 FIELD(max_rss_task) {
-    if (IS_BATCH(row) && JOB(row)->max_rss_kb)
+    if (IS_STEP(row) && STEP(row)->max_rss_kb)
         str_add(out, "0");
+}
+static uint64_t user_us(const void *row) {
+    const struct job_info *ji = INFO(row);
+    uint64_t us = IS_STEP(row) ? STEP(row)->user_cpu_us : ji->job->user_cpu_us;
+    for (uint32_t i = 0; !IS_STEP(row) && i < ji->n_steps; i++)
+        us += ji->steps[i].user_cpu_us;
+    return us;
+}
+static uint64_t sys_us(const void *row) {
+    const struct job_info *ji = INFO(row);
+    uint64_t us = IS_STEP(row) ? STEP(row)->sys_cpu_us : ji->job->sys_cpu_us;
+    for (uint32_t i = 0; !IS_STEP(row) && i < ji->n_steps; i++)
+        us += ji->steps[i].sys_cpu_us;
+    return us;
 }
 /* "MM:SS.mmm", with hours "HH:MM:SS", with days "D-HH:MM:SS". */
 static void cpu_time(uint64_t us, const void *row, struct str *out) {
     uint64_t secs = us / 1000000;
-    if (secs >= 3600 || !JOB(row)->end_ms)
+    if (secs >= 3600 || !(IS_STEP(row) ? STEP(row)->end_ms : JOB(row)->end_ms))
         duration_print_long((int64_t)secs, out);
     else
         str_addf(out, "%02u:%02u.%03u", (unsigned)(secs / 60), (unsigned)(secs % 60), (unsigned)(us / 1000 % 1000));
 }
 FIELD(total_cpu) {
-    cpu_time(JOB(row)->user_cpu_us + JOB(row)->sys_cpu_us, row, out);
+    cpu_time(user_us(row) + sys_us(row), row, out);
 }
 FIELD(user_cpu) {
-    cpu_time(JOB(row)->user_cpu_us, row, out);
+    cpu_time(user_us(row), row, out);
 }
 FIELD(system_cpu) {
-    cpu_time(JOB(row)->sys_cpu_us, row, out);
+    cpu_time(sys_us(row), row, out);
 }
 FIELD(ave_cpu) {
-    if (IS_BATCH(row) && JOB(row)->end_ms)
-        duration_print_long((int64_t)((JOB(row)->user_cpu_us + JOB(row)->sys_cpu_us) / 1000000), out);
+    if (IS_STEP(row) && STEP(row)->end_ms)
+        duration_print_long((int64_t)((user_us(row) + sys_us(row)) / 1000000), out);
 }
 FIELD(cpu_time_alloc) {
-    duration_print_long(job_run_secs(JOB(row), ENV(env)->now_unix) * cpus_of(row), out);
+    duration_print_long(secs_of(row, env) * cpus_of(row), out);
 }
 FIELD(cpu_time_raw) {
-    str_addf(out, "%lld", (long long)(job_run_secs(JOB(row), ENV(env)->now_unix) * cpus_of(row)));
+    str_addf(out, "%lld", (long long)(secs_of(row, env) * cpus_of(row)));
 }
 
 #define COL(head, width, fn) {0, #head, #head, fn, NULL, width}
 static const struct table_field rows[] = {
     COL(Account, 10, account), COL(AllocCPUS, 10, alloc_cpus), COL(AllocNodes, 10, alloc_nodes),
     COL(AllocTRES, 10, alloc_tres), COL(AveCPU, 10, ave_cpu), COL(AveRSS, 10, max_rss), COL(Cluster, 10, cluster),
-    COL(Comment, 14, comment), COL(CPUTime, 10, cpu_time_alloc), COL(CPUTimeRAW, 10, cpu_time_raw),
+    COL(Comment, 14, comment), COL(Constraints, 15, constraints), COL(CPUTime, 10, cpu_time_alloc), COL(CPUTimeRAW, 10, cpu_time_raw),
     COL(DerivedExitCode, 15, derived_exit_code), COL(Elapsed, 10, elapsed), COL(ElapsedRaw, 10, elapsed_raw),
-    COL(Eligible, 19, eligible), COL(End, 19, end), COL(ExitCode, 8, exit_code), COL(GID, 6, gid),
-    COL(Group, 9, group), COL(JobID, -12, id), COL(JobIDRaw, -12, id), COL(JobName, 10, name),
-    COL(MaxRSS, 10, max_rss), COL(MaxRSSNode, 10, max_rss_node), COL(MaxRSSTask, 10, max_rss_task),
+    COL(Eligible, 19, eligible), COL(End, 19, end), COL(Exclusive, 10, exclusive), COL(ExitCode, 8, exit_code), COL(GID, 6, gid),
+    COL(Group, 9, group), COL(JobID, -12, id), COL(JobIDRaw, -12, id_raw), COL(JobName, 10, name),
+    COL(Licenses, 10, licenses), COL(MaxRSS, 10, max_rss), COL(MaxRSSNode, 10, max_rss_node), COL(MaxRSSTask, 10, max_rss_task),
     COL(MinCPU, 10, ave_cpu), COL(MinCPUNode, 10, max_rss_node), COL(MinCPUTask, 10, max_rss_task),
     COL(NCPUS, 10, alloc_cpus), COL(NNodes, 8, n_nodes), COL(NodeList, 15, node_list), COL(NTasks, 8, n_tasks),
-    COL(Partition, 10, partition), COL(Planned, 10, planned), COL(QOS, 10, qos), COL(Reason, 22, reason),
+    COL(Partition, 10, partition), COL(Planned, 10, planned), COL(Priority, 10, priority), COL(QOS, 10, qos), COL(Reason, 22, reason),
     COL(ReqCPUS, 8, req_cpus), COL(ReqMem, 10, req_mem), COL(ReqNodes, 8, req_nodes), COL(ReqTRES, 10, req_tres),
     COL(Restarts, 8, restarts), COL(SLUID, 14, sluid), COL(Start, 19, start), COL(State, 10, state),
     COL(StdErr, 20, std_err), COL(StdIn, 20, std_in), COL(StdOut, 20, std_out), COL(Submit, 19, submit),
@@ -294,10 +339,10 @@ const struct table_fields *sacct_fields(void) {
 }
 
 static const char later[] =
-    "AdminComment,AssocID,AveCPUFreq,AveDiskRead,AveDiskWrite,AvePages,AveVMSize,BlockID,Constraints,ConsumedEnergy,"
-    "ConsumedEnergyRaw,Container,DBIndex,Exclusive,Extra,FailedNode,Flags,Layout,Licenses,MaxDiskRead,MaxDiskReadNode,"
+    "AdminComment,AssocID,AveCPUFreq,AveDiskRead,AveDiskWrite,AvePages,AveVMSize,BlockID,ConsumedEnergy,"
+    "ConsumedEnergyRaw,Container,DBIndex,Extra,FailedNode,Flags,Layout,MaxDiskRead,MaxDiskReadNode,"
     "MaxDiskReadTask,MaxDiskWrite,MaxDiskWriteNode,MaxDiskWriteTask,MaxPages,MaxPagesNode,MaxPagesTask,MaxVMSize,"
-    "MaxVMSizeNode,MaxVMSizeTask,McsLabel,OriginalSLUID,OverSubscribe,PlannedCPU,PlannedCPURAW,Priority,QOSRAW,QOSREQ,"
+    "MaxVMSizeNode,MaxVMSizeTask,McsLabel,OriginalSLUID,OverSubscribe,PlannedCPU,PlannedCPURAW,QOSRAW,QOSREQ,"
     "ReqCPUFreq,ReqCPUFreqGov,ReqCPUFreqMax,ReqCPUFreqMin,Reservation,ReservationId,ReqReservation,SegmentSize,"
     "SystemComment,TRESUsageInAve,TRESUsageInMax,TRESUsageInMaxNode,TRESUsageInMaxTask,TRESUsageInMin,"
     "TRESUsageInMinNode,TRESUsageInMinTask,TRESUsageInTot,TRESUsageOutAve,TRESUsageOutMax,TRESUsageOutMaxNode,"

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "spur/job_facts.h"
+#include "spur/job_select.h"
 #include "spur/scontrol.h"
 
 static const char *or_null(const char *s) {
@@ -26,10 +28,26 @@ static void reason(const struct job_info *ji, struct str *out) {
             out->p[i] = '_';
 }
 
+/* "ArrayJobId=384 ArrayTaskId=2-4%2 ArrayTaskThrottle=2 " */
+static void array(const struct job *j, struct str *out) {
+    if (!j->array)
+        return;
+    str_addf(out, "ArrayJobId=%u ", j->array->job_id);
+    if (j->array->task || j->array->n_pending) {
+        str_add(out, "ArrayTaskId=");
+        job_task_text(j, out);
+        str_addc(out, ' ');
+    }
+    if (j->array->max_running)
+        str_addf(out, "ArrayTaskThrottle=%u ", j->array->max_running);
+}
+
 static void head(const struct job_info *ji, const char *nl, struct str *out) {
     const struct job *j = ji->job;
     const struct job_spec *s = j->spec;
-    str_addf(out, "JobId=%u JobName=%s%sUserId=", j->id, s->name ? s->name : "", nl);
+    str_addf(out, "JobId=%u ", j->id);
+    array(j, out);
+    str_addf(out, "JobName=%s%sUserId=", s->name ? s->name : "", nl);
     user(s->user, s->uid, out);
     str_add(out, " GroupId=");
     user(s->group, s->gid, out);
@@ -42,12 +60,21 @@ static void head(const struct job_info *ji, const char *nl, struct str *out) {
         deps_print(j->deps, j->n_deps, out);
     else
         str_add(out, "(null)");
-    str_addf(out, "%sRequeue=%d Restarts=%u BatchFlag=1 Reboot=0 ExitCode=", nl, !s->no_requeue, j->restarts);
+    str_addf(out, "%sRequeue=%d Restarts=%u BatchFlag=%d Reboot=0 ExitCode=", nl, !s->no_requeue, j->restarts,
+             !job_spec_more(s)->interactive);
     job_exit(j->wait_status, out);
+}
+
+static void suspended(const struct job *j, const char *nl, struct str *out) {
+    int64_t since = job_rare_of(j)->suspended_ms;
+    str_addf(out, "%sSuspendTime=", nl);
+    cli_time(since / 1000, "None", out);
+    str_addf(out, " SecsPreSuspend=%lld", since ? (long long)job_run_secs(j, since / 1000) : 0LL);
 }
 
 static void times(const struct job_info *ji, int64_t now_unix, const char *nl, struct str *out) {
     const struct job *j = ji->job;
+    const struct job_more *m = job_spec_more(j->spec);
     uint32_t limit = job_limit_min(ji);
     int64_t start = job_start_unix(ji), end = job_end_unix(ji);
     if (!start && job_is_over(j)) /* cancelled while it waited: as Slurm */
@@ -62,7 +89,12 @@ static void times(const struct job_info *ji, int64_t now_unix, const char *nl, s
         duration_print_long((int64_t)limit * 60, out);
     else
         str_add(out, "Partition_Limit");
-    str_addf(out, " TimeMin=N/A%sSubmitTime=", nl);
+    str_add(out, " TimeMin=");
+    if (m->time_min_min)
+        duration_print_long((int64_t)m->time_min_min * 60, out);
+    else
+        str_add(out, "N/A");
+    str_addf(out, "%sSubmitTime=", nl);
     cli_time(j->submit_ms / 1000, "Unknown", out);
     str_add(out, " EligibleTime=");
     cli_time(eligible, "Unknown", out);
@@ -72,7 +104,10 @@ static void times(const struct job_info *ji, int64_t now_unix, const char *nl, s
     cli_time(start, "Unknown", out);
     str_add(out, " EndTime=");
     cli_time(end, "Unknown", out);
-    str_addf(out, " Deadline=N/A%sSuspendTime=None SecsPreSuspend=0 LastSchedEval=", nl);
+    str_add(out, " Deadline=");
+    cli_time(m->deadline_unix, "N/A", out);
+    suspended(j, nl, out);
+    str_add(out, " LastSchedEval=");
     cli_time(j->start_ms / 1000, "Unknown", out);
     str_add(out, " Scheduler=Main");
 }
@@ -111,6 +146,7 @@ static void place(const struct job_info *ji, const char *nl, struct str *out) {
 static void sizes(const struct job_info *ji, const char *nl, struct str *out) {
     const struct job *j = ji->job;
     const struct job_spec *s = j->spec;
+    const struct job_more *m = job_spec_more(s);
     str_addf(out, "%sNumNodes=", nl);
     node_count(ji, out);
     str_addf(out, " NumCPUs=%u NumTasks=%u CPUs/Task=%u ReqB:S:C:T=0:0:*:*%sReqTRES=", job_cpus(ji), job_tasks(ji),
@@ -121,11 +157,26 @@ static void sizes(const struct job_info *ji, const char *nl, struct str *out) {
         job_tres(ji, true, false, 0, out);
     else
         str_add(out, "(null)");
-    str_addf(out, "%sSocks/Node=* NtasksPerN:B:S:C=0:0:*:* CoreSpec=*%sMinCPUsNode=%u MinMemoryNode=", nl, nl,
-             MAX(s->cpus_per_task, 1u));
-    size_mb_print(s->mem_node_mb, out);
-    str_addf(out, " MinTmpDiskNode=0%sFeatures=(null) DelayBoot=00:00:00%s"
-             "OverSubscribe=NO Exclusive=NO Contiguous=0 Licenses=(null) LicensesAlloc=(null) Network=(null)", nl, nl);
+    str_addf(out, "%sSocks/Node=* NtasksPerN:B:S:C=%u:0:*:* CoreSpec=*%sMinCPUsNode=%u %s=", nl, m->tasks_per_node, nl,
+             job_cpus_on_node(s), m->mem_cpu_mb ? "MinMemoryCPU" : "MinMemoryNode");
+    size_mb_print(m->mem_cpu_mb ? m->mem_cpu_mb : s->mem_node_mb, out);
+    str_addf(out, " MinTmpDiskNode=0%sFeatures=%s DelayBoot=00:00:00%sOverSubscribe=%s Exclusive=", nl,
+             or_null(m->features), nl, m->oversubscribe ? "YES" : "NO");
+    job_exclusive(s, out);
+    str_add(out, " Contiguous=0 Licenses=");
+    job_licenses(j, false, out);
+    str_add(out, " LicensesAlloc=");
+    job_licenses(j, true, out);
+    str_add(out, " Network=(null)");
+}
+
+/* Only where there is something to say. */
+static void named(const char *name, void (*text)(const struct job_spec *s, struct str *out), const struct job_spec *s,
+                  const char *nl, struct str *out) {
+    auto_str value = {0};
+    text(s, &value);
+    if (value.n)
+        str_addf(out, "%s%s=%s", nl, name, value.p);
 }
 
 static void files(const struct job_info *ji, const char *nl, struct str *out) {
@@ -141,8 +192,9 @@ static void files(const struct job_info *ji, const char *nl, struct str *out) {
     job_std_in(j, out);
     str_addf(out, "%sStdOut=", nl);
     job_std_out(j, out);
-    if (s->cpus_per_task_given)
-        str_addf(out, "%sTresPerTask=cpu=%u", nl, s->cpus_per_task_given);
+    named("TresPerJob", job_tres_per_job, s, nl, out);
+    named("TresPerNode", job_tres_per_node, s, nl, out);
+    named("TresPerTask", job_tres_per_task, s, nl, out);
 }
 
 void scontrol_job_text(const struct job_info *ji, int64_t now_unix, bool one_line, struct str *out) {
@@ -155,23 +207,51 @@ void scontrol_job_text(const struct job_info *ji, int64_t now_unix, bool one_lin
     str_add(out, RECORD_END(one_line));
 }
 
+/* As Slurm: of an array the rest that waits first, then its tasks from the highest id down. */
+static int compare(const void *a, const void *b) {
+    const struct job *x = ((const struct job_info *)a)->job, *y = ((const struct job_info *)b)->job;
+    uint32_t p = x->array ? x->array->job_id : x->id, q = y->array ? y->array->job_id : y->id;
+    bool x_waits = x->array && !x->array->task, y_waits = y->array && !y->array->task;
+    if (p != q)
+        return p < q ? -1 : 1;
+    if (x_waits != y_waits)
+        return x_waits ? -1 : 1;
+    return (x->id < y->id) - (x->id > y->id);
+}
+
 int scontrol_show_job(struct scontrol *s, const char *name) {
-    uint32_t id = 0;
     struct err e = {0};
     struct jobs_reply reply = {0};
-    if (name && *name && (strchr(name, '.') || !cli_job_id(name, &id))) {
-        fprintf(stderr, "scontrol_print_job error: %s\n", err_sentence(E_JOB_ID));
-        return 1;
+    struct job_select pick;
+    struct job_name wanted;
+    job_select_init(&pick, s->c);
+    pick.states = ~0u;
+    if (name && *name) {
+        if (job_name_parse(name, JOB_NAME_TASKS, &s->c->arena, &wanted, NULL)) {
+            fprintf(stderr, "scontrol_print_job error: %s\n", err_sentence(E_JOB_ID));
+            return 1;
+        }
+        job_select_names(&pick, &wanted, 1);
     }
-    struct jobs_request request = {.job_ids = &id, .n_job_ids = id ? 1 : 0, .with_ended = true};
+    struct jobs_request request = {.job_ids = pick.ids, .n_job_ids = pick.n_ids, .with_ended = true};
     if (cli_call(s->c, WIRE_Controller_Jobs, &request, &reply, &e)) {
         fprintf(stderr, "slurm_load_jobs error: %s\n", e.text);
         return 1;
     }
     auto_str out = {0};
+    struct job_rows rows = {0};
     for (uint32_t i = 0; i < reply.n_jobs; i++)
-        if (reply.jobs[i].job && reply.jobs[i].job->spec)
-            scontrol_job_text(&reply.jobs[i], reply.now_unix, s->one_line, &out);
+        job_select_rows(&pick, &reply.jobs[i], false, &rows);
+    if (rows.v.n)
+        qsort(rows.v.p, rows.v.n, sizeof(*rows.v.p), compare);
+    for (size_t i = 0; i < rows.v.n; i++)
+        scontrol_job_text(&rows.v.p[i], reply.now_unix, s->one_line, &out);
+    bool is_missing = !rows.v.n && pick.n_names;
+    vec_fini(&rows.v);
+    if (is_missing) {
+        fprintf(stderr, "Job %s not found\n", name);
+        return 1;
+    }
     if (!reply.n_jobs)
         str_add(&out, "No jobs in the system\n");
     cli_out(&out);

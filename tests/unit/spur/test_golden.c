@@ -13,11 +13,14 @@
 #include <time.h>
 
 #include "spur/job_facts.h"
+#include "base/mem.h"
 #include "spur/job_fields.h"
+#include "spur/job_select.h"
 #include "spur/node_facts.h"
 #include "spur/node_fields.h"
 #include "spur/sacct.h"
 #include "spur/scontrol.h"
+#include "spur/step_facts.h"
 
 #define T0 1796140122 /* 2026-12-01T15:48:42 UTC */
 
@@ -263,7 +266,12 @@ static void sacct_row(const char *format, const struct job *j, bool is_batch, co
     size_t n_bad;
     const struct sacct_style style = {.parsable = true, .no_ending = true, .delimiter = "|"};
     struct job_info ji = {.job = j};
-    struct sacct_row row = {&ji, is_batch};
+    struct step_batch batch;
+    struct sacct_row row = {&ji, NULL};
+    if (is_batch) {
+        assert_true(step_of_batch(j, &batch));
+        row.step = &batch.step;
+    }
     table_init(&t, sacct_fields());
     assert_true(sacct_parse(&t, format, &bad, &n_bad));
     sacct_line(&t, &style, &row, &env, &out);
@@ -367,6 +375,196 @@ static void node_states(void **state) {
     assert_true(node_sort_state(&idle) > node_sort_state(&down));
 }
 
+/* ---- arrays, steps, GPUs ---- */
+
+static const struct array_range left[] = {{2, 4}};
+static const struct job_array rest = {.job_id = 384, .pending = left, .n_pending = 1, .max_running = 2, .n = 5};
+static const struct job_array second = {.job_id = 384, .task = 2, .max_running = 2};
+static const struct job array_rest = {.id = 384, .spec = &demo, .state = JOB_PENDING, .array = &rest,
+                                      .submit_ms = T0 * 1000ll, .eligible_unix = T0};
+static const struct job array_task = {
+    .id = 387, .spec = &demo, .state = JOB_RUNNING, .array = &second, .submit_ms = T0 * 1000ll, .eligible_unix = T0,
+    .start_ms = T0 * 1000ll, .partition = "debug", .nodes = one_node, .n_nodes = 1, .n_cpus = 1, .time_limit_min = 10};
+
+static void arrays(void **state) {
+    const struct job_info head = {.job = &array_rest, .priority = 1, .reason = REASON_PRIORITY}, task = {.job = &array_task};
+    line(job_fields(), "%i|%A|%F|%K|%t", false, &head, &env, "384_[2-4%2]|384|384|2-4%2|PD\n");
+    line(job_fields(), "%i|%A|%F|%K|%t", false, &task, &env, "384_1|387|384|1|R\n");
+    auto_str out = {0};
+    scontrol_job_text(&head, T0 + 4, true, &out);
+    assert_ptr_equal(strstr(out.p, "JobId=384 ArrayJobId=384 ArrayTaskId=2-4%2 ArrayTaskThrottle=2 JobName=demo "), out.p);
+    assert_non_null(strstr(out.p, "StdOut=/home/alice/slurm-384_4294967294.out"));
+    str_clear(&out);
+    scontrol_job_text(&task, T0 + 4, true, &out);
+    assert_ptr_equal(strstr(out.p, "JobId=387 ArrayJobId=384 ArrayTaskId=1 ArrayTaskThrottle=2 JobName=demo "), out.p);
+    assert_non_null(strstr(out.p, "StdOut=/home/alice/slurm-384_1.out"));
+    sacct_row("jobid,jobidraw", &array_task, false, "384_1|387\n");
+    sacct_row("jobid,jobidraw", &array_task, true, "384_1.batch|387.batch\n");
+    sacct_row("jobid,state", &array_rest, false, "384_[2-4%2]|PENDING\n");
+}
+
+static void long_lists_of_tasks(void **state) {
+    struct array_range odd[40];
+    for (uint32_t i = 0; i < ARRAY_LEN(odd); i++)
+        odd[i] = (struct array_range){2 * i + 1, 2 * i + 1};
+    struct job_array a = rest;
+    struct job j = array_rest;
+    auto_str out = {0};
+    a.pending = odd;
+    a.n_pending = ARRAY_LEN(odd);
+    j.array = &a;
+    unsetenv("SLURM_BITSTR_LEN");
+    job_id_text(&j, &out);
+    assert_string_equal(out.p, "384_[1,3,5,7,9,11,13,15,17,19,21,23,25,27,29,31,33,35,37,39,41,43...%2]");
+    str_clear(&out);
+    setenv("SLURM_BITSTR_LEN", "0", 1);
+    job_id_text(&j, &out);
+    assert_non_null(strstr(out.p, ",77,79%2]"));
+    unsetenv("SLURM_BITSTR_LEN");
+}
+
+/* `-j 384`, `-j 384_3`, `-j 384_1`, `-r`: which rows of the two records. */
+static void rows_of_arrays(void **state) {
+    static const struct {
+        const char *list;
+        bool each;
+        const char *want;
+    } cases[] = {{NULL, false, "384_[2-4%2] 384_1 "}, {NULL, true, "384_2 384_3 384_4 384_1 "},
+                 {"384", false, "384_[2-4%2] 384_1 "}, {"384_3", false, "384_3 "}, {"384_1", false, "384_1 "},
+                 {"387", false, "384_1 "}, {"384_99", false, ""}, {"384_3,384_1", false, "384_3 384_1 "},
+                 {"384.0", false, "384_[2-4%2] 384_1 "}, {"385", true, ""}};
+    const struct job_info jobs[] = {{.job = &array_rest}, {.job = &array_task}};
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct cli c = {.prog = "squeue"};
+        struct job_select pick;
+        struct job_rows rows = {0};
+        auto_str out = {0};
+        job_select_init(&pick, &c);
+        pick.states = ~0u;
+        assert_true(job_select_ids(&pick, cases[i].list));
+        for (size_t k = 0; k < ARRAY_LEN(jobs); k++)
+            job_select_rows(&pick, &jobs[k], cases[i].each, &rows);
+        for (size_t k = 0; k < rows.v.n; k++) {
+            job_id_text(rows.v.p[k].job, &out);
+            str_addc(&out, ' ');
+        }
+        assert_string_equal(str_text(&out), cases[i].want);
+        vec_fini(&rows.v);
+        arena_fini(&c.arena);
+    }
+}
+
+static const struct gres_ask two_kinds[] = {{"gpu", "h100", 1, GRES_PER_NODE}, {"gpu", "a100", 1, GRES_PER_NODE}};
+static const struct gres_held has_two[] = {{.name = "gpu", .type = "h100", .count = 1}, {.name = "gpu", .type = "a100", .count = 1}};
+static const struct license_ask two_licenses[] = {{"ansys", 2, false}, {"matlab", 1, false}};
+
+static void resources(void **state) {
+    const struct job_more more = {.gres = two_kinds, .n_gres = 2, .gres_text = "gpu:h100:1,gpu:a100:1",
+                                  .licenses = two_licenses, .n_licenses = 2, .licenses_text = "ansys:2,matlab:1",
+                                  .features = "ib&zen", .exclusive = EXCLUSIVE_NODE, .tasks_per_node = 3,
+                                  .mem_cpu_mb = 500, .time_min_min = 5, .deadline_unix = T0 + 60};
+    const struct job_node node = {.node_id = 6, .name = "n6", .cpus = 4, .mem_mb = 3072, .gres = has_two, .n_gres = 2};
+    struct job_spec spec = demo;
+    struct job j = running;
+    spec.more = &more;
+    spec.cpus_per_task_given = spec.cpus_per_task = 2;
+    j.spec = &spec;
+    j.nodes = &node;
+    j.n_cpus = 4;
+    const struct job_info ji = {.job = &j};
+    auto_str out = {0};
+    scontrol_job_text(&ji, T0 + 4, false, &out);
+    static const char *const want[] = {
+        "\n   AllocTRES=cpu=4,mem=3G,node=1,billing=4,gres/gpu=2,gres/gpu:a100=1,gres/gpu:h100=1,license/ansys=2,"
+        "license/matlab=1\n",
+        " TimeMin=00:05:00\n", " Deadline=2026-12-01T15:49:42\n", " NtasksPerN:B:S:C=3:0:*:* ",
+        "\n   MinCPUsNode=6 MinMemoryCPU=500M ", "\n   Features=ib&zen ",
+        "\n   OverSubscribe=NO Exclusive=NODE Contiguous=0 Licenses=ansys:2,matlab:1 LicensesAlloc=ansys:2;matlab:1 "
+        "Network=(null)\n",
+        "\n   TresPerNode=gres/gpu:h100:1,gres/gpu:a100:1\n   TresPerTask=cpu=2\n\n"};
+    for (size_t i = 0; i < ARRAY_LEN(want); i++)
+        if (!strstr(out.p, want[i]))
+            fail_msg("no \"%s\" in:\n%s", want[i], out.p);
+    line(job_fields(), "%b|%f|%W|%c|%m|%h", false, &ji, &env,
+         "gres/gpu:h100:1,gres/gpu:a100:1|ib&zen|ansys:2,matlab:1|6|500M|NO\n");
+    sacct_row("alloctres,constraints,licenses,exclusive", &j, false,
+              "billing=4,cpu=4,gres/gpu:a100=1,gres/gpu:h100=1,gres/gpu=2,license/ansys=2,license/matlab=1,mem=3G,node=1|"
+              "ib&zen|ansys:2,matlab:1|NODE\n");
+}
+
+static void suspended(void **state) {
+    struct job j = running;
+    struct job_rare rare = {.suspended_ms = (T0 + 10) * 1000ll, .suspended_total_ms = 4000};
+    j.state = JOB_SUSPENDED;
+    j.rare = &rare;
+    assert_int_equal(job_run_secs(&j, T0 + 30), 6);
+    rare.suspended_ms = 0;
+    assert_int_equal(job_run_secs(&j, T0 + 30), 26);
+    const struct job_info ji = {.job = &j};
+    line(job_fields(), "%t|%e", false, &ji, &env, "S|2026-12-01T15:58:46\n"); /* four seconds later */
+}
+
+static const struct step_node two_places[] = {{1, "n1", 2, 1000, 2}, {2, "n2", 2, 1000, 2}};
+static const struct step_spec sleeps = {.name = "sleep", .n_tasks = 4, .cpus_per_task = 2, .submit_host = "n1"};
+static const struct step step0 = {.job_id = 13506, .id = 0, .spec = &sleeps, .state = JOB_RUNNING, .nodes = two_places,
+                                  .n_nodes = 2, .start_ms = T0 * 1000ll, .n_cpus = 8};
+
+static void steps(void **state) {
+    const struct step_row row = {&running_info, &step0};
+    struct step_batch batch;
+    assert_true(step_of_batch(&running, &batch));
+    const struct step_row script = {&running_info, &batch.step};
+    line(step_fields(), "%.15i %.8j %.9P %.8u %.9M %N", false, &row, &env,
+         "        13506.0    sleep     debug     root      0:04 n[1-2]\n");
+    line(step_fields(), "%A|%i|%j|%l|%M|%N|%P|%S|%u|%U|%b", false, &script, &env,
+         "1|13506.batch|batch|UNLIMITED|0:04|n1|debug|2026-12-01T15:48:42|root|0|(null)\n");
+    auto_str out = {0};
+    scontrol_step_text(&running_info, &step0, false, &out);
+    assert_string_equal(out.p, "StepId=13506.0 UserId=0 StartTime=2026-12-01T15:48:42 TimeLimit=UNLIMITED\n"
+                               "   State=RUNNING Partition=debug NodeList=n[1-2]\n"
+                               "   Nodes=2 CPUs=8 Tasks=4 Name=sleep Network=(null)\n"
+                               "   TRES=cpu=8,mem=2000M,node=2\n"
+                               "   ResvPorts=(null)\n"
+                               "   CPUFreqReq=Default Dist=Block\n"
+                               "   SrunHost:Pid=n1:0\n"
+                               "   TresPerTask=cpu=2\n\n");
+    str_clear(&out);
+    scontrol_step_text(&running_info, &batch.step, false, &out);
+    assert_string_equal(out.p, "StepId=13506.batch UserId=0 StartTime=2026-12-01T15:48:42 TimeLimit=UNLIMITED\n"
+                               "   State=RUNNING Partition=debug NodeList=n1\n"
+                               "   Nodes=1 CPUs=0 Tasks=1 Name=batch Network=(null)\n"
+                               "   TRES=(null)\n"
+                               "   ResvPorts=(null)\n"
+                               "   CPUFreqReq=Default\n"
+                               "   SrunHost:Pid=(null):0\n\n");
+}
+
+static void sacct_steps(void **state) {
+    const struct step done[] = {
+        {.id = 0, .spec = &sleeps, .state = JOB_FAILED, .wait_status = 9 << 8, .start_ms = T0 * 1000ll, .end_ms = (T0 + 1) * 1000ll,
+         .nodes = two_places, .n_nodes = 2, .n_cpus = 4},
+        {.id = 1, .spec = &sleeps, .state = JOB_CANCELLED, .wait_status = 11, .end_uid = 1002, .start_ms = T0 * 1000ll,
+         .end_ms = (T0 + 1) * 1000ll, .nodes = two_places, .n_nodes = 2, .n_cpus = 4}};
+    const struct job_info ji = {.job = &running, .steps = done, .n_steps = 2};
+    static const char *const want[] = {"13506|demo|RUNNING|0:0|9:0|||1|n1\n", "13506.0|sleep|FAILED|9:0||4|2|4|n[1-2]\n",
+                                       "13506.1|sleep|CANCELLED by 1001|0:11||4|2|4|n[1-2]\n"};
+    for (size_t i = 0; i < ARRAY_LEN(want); i++) {
+        struct table t;
+        auto_str out = {0};
+        const char *bad;
+        size_t n_bad;
+        const struct sacct_style style = {.parsable = true, .no_ending = true, .delimiter = "|"};
+        const struct sacct_row row = {&ji, i ? &done[i - 1] : NULL};
+        table_init(&t, sacct_fields());
+        assert_true(sacct_parse(&t, i ? "jobid,jobname,state,exitcode,derivedexitcode,ntasks,nnodes,ncpus,nodelist"
+                                      : "jobid,jobname,state,exitcode,derivedexitcode,ntasks,maxrss,ncpus,nodelist",
+                                &bad, &n_bad));
+        sacct_line(&t, &style, &row, &env, &out);
+        assert_string_equal(out.p, want[i]);
+        table_fini(&t);
+    }
+}
+
 static void counts(void **state) {
     auto_str s = {0};
     count_print(0, &s);
@@ -398,6 +596,10 @@ int main(void) {
         cmocka_unit_test(scontrol_node),        cmocka_unit_test(scontrol_partition),
         cmocka_unit_test(sacct_rows),           cmocka_unit_test(sacct_waiting),  cmocka_unit_test(sinfo_rows),
         cmocka_unit_test(node_states),          cmocka_unit_test(counts),
+        cmocka_unit_test(arrays),               cmocka_unit_test(long_lists_of_tasks),
+        cmocka_unit_test(rows_of_arrays),       cmocka_unit_test(resources),
+        cmocka_unit_test(suspended),            cmocka_unit_test(steps),
+        cmocka_unit_test(sacct_steps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * scontrol show step: the steps that run, the batch script's too.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "spur/job_select.h"
+#include "spur/scontrol.h"
+#include "spur/step_facts.h"
+
+void scontrol_step_text(const struct job_info *ji, const struct step *st, bool one_line, struct str *out) {
+    const char *nl = RECORD_BREAK(one_line);
+    const struct step_spec *spec = st->spec;
+    bool is_batch = st->id == STEP_BATCH;
+    str_add(out, "StepId=");
+    step_id_text(ji->job, st, out);
+    str_addf(out, " UserId=%u StartTime=", ji->job->spec->uid);
+    cli_time(st->start_ms / 1000, "Unknown", out);
+    str_add(out, " TimeLimit=");
+    if (spec && spec->time_limit_min && spec->time_limit_min != TIME_LIMIT_NONE)
+        duration_print_long((int64_t)spec->time_limit_min * 60, out);
+    else
+        str_add(out, "UNLIMITED");
+    str_addf(out, "%sState=%s Partition=", nl, job_state_name(st->state));
+    job_partition(ji->job, out);
+    str_add(out, " NodeList=");
+    step_node_list(st, out);
+    str_addf(out, "%sNodes=%u CPUs=%u Tasks=%u Name=%s Network=(null)%sTRES=", nl, st->n_nodes, is_batch ? 0 : st->n_cpus,
+             spec ? spec->n_tasks : 1, spec && spec->name ? spec->name : "", nl);
+    if (is_batch)
+        str_add(out, "(null)");
+    else
+        step_tres(st, 0, out);
+    str_addf(out, "%sResvPorts=(null)%sCPUFreqReq=Default", nl, nl);
+    if (!is_batch)
+        str_add(out, spec && spec->cyclic ? " Dist=Cyclic" : " Dist=Block");
+    str_addf(out, "%sSrunHost:Pid=%s:0", nl, !is_batch && spec && spec->submit_host ? spec->submit_host : "(null)");
+    if (!is_batch && spec && spec->cpus_per_task > 1)
+        str_addf(out, "%sTresPerTask=cpu=%u", nl, spec->cpus_per_task);
+    str_add(out, RECORD_END(one_line));
+}
+
+static bool is_wanted(const struct job_name *n, bool any, const struct step *st) {
+    return any || !n->has_step || n->step_id == st->id;
+}
+
+static void add_job(const struct scontrol *s, const struct job_info *ji, const struct job_name *n, bool any,
+                    struct str *out) {
+    struct step_batch batch;
+    if (!job_holds_nodes(ji->job))
+        return;
+    if (step_of_batch(ji->job, &batch) && is_wanted(n, any, &batch.step))
+        scontrol_step_text(ji, &batch.step, s->one_line, out);
+    for (uint32_t i = 0; i < ji->n_steps; i++)
+        if (!ji->steps[i].end_ms && is_wanted(n, any, &ji->steps[i]))
+            scontrol_step_text(ji, &ji->steps[i], s->one_line, out);
+}
+
+int scontrol_show_step(struct scontrol *s, const char *name) {
+    struct err e = {0};
+    struct jobs_reply reply = {0};
+    struct job_select pick;
+    struct job_name wanted;
+    bool any = !name || !*name;
+    job_select_init(&pick, s->c);
+    pick.states = ~0u;
+    if (!any && job_name_parse(name, JOB_NAME_STEP, &s->c->arena, &wanted, NULL)) {
+        cli_error(s->c, "scontrol_print_step: slurm_get_job_steps(%s) failed: %s", name, err_sentence(E_JOB_ID));
+        return 1;
+    }
+    if (!any)
+        job_select_names(&pick, &wanted, 1);
+    struct jobs_request request = {.job_ids = pick.ids, .n_job_ids = pick.n_ids, .with_steps = true};
+    int rc = cli_call(s->c, WIRE_Controller_Jobs, &request, &reply, &e);
+    if (rc) {
+        cli_error(s->c, "scontrol_print_step: slurm_get_job_steps(%s) failed: %s", any ? "" : name, e.text);
+        return 1;
+    }
+    auto_str out = {0};
+    struct job_rows rows = {0};
+    for (uint32_t i = 0; i < reply.n_jobs; i++)
+        job_select_rows(&pick, &reply.jobs[i], false, &rows);
+    for (size_t i = 0; i < rows.v.n; i++)
+        add_job(s, &rows.v.p[i], &wanted, any, &out);
+    vec_fini(&rows.v);
+    cli_out(&out);
+    if (out.n)
+        return 0;
+    if (any)
+        puts("No job steps in the system");
+    else
+        printf("Job step %s not found\n", name);
+    return any ? 0 : 1;
+}

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * scontrol update NodeName=…: drain, resume, down; reason, features, weight.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/mem.h"
+#include "spur/scontrol.h"
+
+/* Numbers of core/state/command.h's enum node_op, as the contract of node_update_request gives them. */
+enum { OP_DRAIN = 1, OP_RESUME = 2, OP_DOWN = 3, OP_SET = 5 };
+
+struct node_change {
+    struct scontrol *s;
+    const char *list, *state, *reason, *features, *weight;
+};
+
+static const struct {
+    const char *word;
+    uint32_t op; /* 0: Slurm's, and not there yet */
+    bool if_needed; /* only where the node isn't as wished already */
+} states[] = {
+    {"DRAIN", OP_DRAIN, false}, {"DOWN", OP_DOWN, false},    {"RESUME", OP_RESUME, false}, {"IDLE", OP_RESUME, true},
+    {"UNDRAIN", OP_RESUME, true}, {"FAIL", 0, false},        {"FUTURE", 0, false},         {"NORESP", 0, false},
+    {"POWER_DOWN", 0, false},   {"POWER_DOWN_ASAP", 0, false}, {"POWER_DOWN_FORCE", 0, false}, {"POWER_UP", 0, false},
+    {"CLOUD", 0, false},        {"CANCEL_REBOOT", 0, false},
+};
+
+static bool read_word(struct node_change *n, const char *word) {
+    const struct {
+        const char *key;
+        size_t least;
+        const char **to;
+    } keys[] = {{"NodeName", 1, &n->list},        {"State", 1, &n->state},    {"Reason", 1, &n->reason},
+                {"AvailableFeatures", 2, &n->features}, {"Features", 1, &n->features}, {"Weight", 1, &n->weight}};
+    const char *equals = strchr(word, '=');
+    size_t len = equals ? (size_t)(equals - word) : 0;
+    for (size_t i = 0; i < ARRAY_LEN(keys); i++)
+        if (len >= keys[i].least && len <= strlen(keys[i].key) && strncasecmp(word, keys[i].key, len) == 0) {
+            *keys[i].to = equals + 1;
+            return true;
+        }
+    fprintf(stderr, "Update of this parameter is not supported: %s\nRequest aborted\n", word);
+    return false;
+}
+
+static int fail(const char *text) {
+    fprintf(stderr, "slurm_update error: %s\n", text);
+    return 1;
+}
+
+/* The nodes of the list that are not as wished already: UNDRAIN and IDLE of others do nothing. */
+static uint32_t those_in_need(const struct nodes_reply *all, const char **name, uint32_t n, bool is_undrain) {
+    uint32_t left = 0;
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t k = 0; k < all->n_nodes; k++) {
+            const struct node *node = all->nodes[k].node;
+            bool needs = node->n_drains > 0 || (!is_undrain && node->base == NODE_DOWN);
+            if (str_eq(node->name, name[i]) && needs && !(is_undrain && node->base == NODE_DOWN))
+                name[left++] = name[i];
+        }
+    return left;
+}
+
+/* "ALL" is all of them. */
+static int find_names(struct node_change *n, const struct nodes_reply *all, const char *const **out, uint32_t *out_n) {
+    struct err e = {0};
+    if (strcasecmp(n->list, "all") != 0) {
+        if (hostlist_expand(n->list, &n->s->c->arena, out, out_n, &e) || !*out_n)
+            return fail(err_sentence(E_NODE_NAME));
+        return 0;
+    }
+    const char **name = arena_calloc(&n->s->c->arena, all->n_nodes + 1, sizeof(*name));
+    for (uint32_t i = 0; i < all->n_nodes; i++)
+        name[i] = all->nodes[i].node->name;
+    *out = name;
+    *out_n = all->n_nodes;
+    return 0;
+}
+
+static int send(struct node_change *n, const char *const *name, uint32_t n_names, uint32_t op) {
+    struct cli *c = n->s->c;
+    struct node_update_request request = {.names = name, .n_names = n_names, .op = op, .reason = n->reason};
+    struct nothing reply = {0};
+    struct err e = {0};
+    uint8_t token[TOKEN_SIZE];
+    uint64_t weight;
+    spur_token(token);
+    request.token = token;
+    request.n_token = sizeof(token);
+    if (op == OP_SET && n->features) {
+        request.has_features = true;
+        request.features = cli_words(c, n->features, ",", &request.n_features);
+    }
+    if (op == OP_SET && n->weight) {
+        if (str_to_u64(n->weight, UINT32_MAX - 1, &weight)) {
+            cli_error(c, "Invalid Weight value: %s", n->weight);
+            return 1;
+        }
+        request.weight = (uint32_t)weight + 1;
+    }
+    int rc = cli_call(c, WIRE_Controller_UpdateNode, &request, &reply, &e);
+    return rc ? fail(rc == E_DENIED ? err_sentence(E_USER) : e.text) : 0;
+}
+
+/* The state's row; -1: none, told. */
+static int find_state(const struct node_change *n) {
+    for (size_t i = 0; i < ARRAY_LEN(states); i++) {
+        if (strcasecmp(states[i].word, n->state) != 0)
+            continue;
+        if (states[i].op)
+            return (int)i;
+        cli_error(n->s->c, "state=%s is not supported yet (see docs/compatibility.md)", n->state);
+        return -1;
+    }
+    fprintf(stderr, "Invalid input: state=%s\nRequest aborted\n"
+            "Valid states are: NoResp DRAIN FAIL FUTURE RESUME POWER_DOWN POWER_UP UNDRAIN\n"
+            "Not all states are valid given a node's prior state\n", n->state);
+    return -1;
+}
+
+static int set_state(struct node_change *n, const struct nodes_reply *all, const char *const *name, uint32_t n_names) {
+    int row = find_state(n);
+    if (row < 0)
+        return 1;
+    if ((states[row].op == OP_DRAIN || states[row].op == OP_DOWN) && !n->reason) {
+        fprintf(stderr, "You must specify a reason when DOWNING or DRAINING a node. Request denied\n");
+        return 1;
+    }
+    if (states[row].if_needed) {
+        const char **left = arena_memdup(&n->s->c->arena, name, n_names * sizeof(*name));
+        n_names = those_in_need(all, left, n_names, strcasecmp(states[row].word, "UNDRAIN") == 0);
+        name = left;
+    }
+    return n_names ? send(n, name, n_names, states[row].op) : 0;
+}
+
+int scontrol_update_node(struct scontrol *s) {
+    struct node_change n = {.s = s};
+    for (size_t i = 0; i < s->n; i++)
+        if (!read_word(&n, s->word[i]))
+            return 1;
+    if (!n.state && !n.reason && !n.features && !n.weight) {
+        fprintf(stderr, "No changes specified\n");
+        return 1;
+    }
+    struct nothing request = {0};
+    struct nodes_reply all = {0};
+    struct err e = {0};
+    const char *const *name;
+    uint32_t n_names;
+    if (cli_call(s->c, WIRE_Controller_Nodes, &request, &all, &e))
+        return fail(e.text);
+    if (find_names(&n, &all, &name, &n_names))
+        return 1;
+    int rc = n.state ? set_state(&n, &all, name, n_names) : 0;
+    if (!rc && (n.features || n.weight || (n.reason && !n.state)))
+        rc = send(&n, name, n_names, OP_SET);
+    return rc;
+}
