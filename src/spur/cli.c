@@ -144,14 +144,38 @@ struct text_clock cli_clock(void) {
     return (struct text_clock){.now_unix = time(NULL), .to_unix = local_to_unix, .to_local = unix_to_local};
 }
 
+/* SLURM_TIME_FORMAT=relative: the shorter the nearer. */
+static const char *relative_format(const struct tm *when) {
+    time_t now = time(NULL);
+    struct tm today = {0};
+    localtime_r(&now, &today);
+    int days = (when->tm_year - today.tm_year) * 1000 + when->tm_yday - today.tm_yday;
+    if (days >= -1 && days <= 1)
+        return days ? days < 0 ? "Ystday %H:%M" : "Tomorr %H:%M" : "%H:%M:%S";
+    if (days > 1 && days < 7)
+        return "%a %H:%M";
+    return days < -365 || days > 365 ? "%-d %b %Y" : "%-d %b %H:%M";
+}
+
+/* As Slurm: "standard", "relative", or a format of strftime; else the standard one. */
+static const char *time_format(const struct tm *when) {
+    const char *asked = getenv("SLURM_TIME_FORMAT");
+    if (asked && strcmp(asked, "relative") == 0)
+        return relative_format(when);
+    return asked && strchr(asked, '%') ? asked : "%Y-%m-%dT%H:%M:%S";
+}
+
 void cli_time(int64_t unix_secs, const char *none, struct str *out) {
     if (unix_secs <= 0) {
         str_add(out, none);
         return;
     }
-    int t[6];
-    unix_to_local(NULL, unix_secs, t);
-    str_addf(out, "%04d-%02d-%02dT%02d:%02d:%02d", t[0], t[1], t[2], t[3], t[4], t[5]);
+    time_t t = unix_secs;
+    struct tm tm = {0};
+    char text[256];
+    localtime_r(&t, &tm);
+    size_t n = strftime(text, sizeof(text), time_format(&tm), &tm);
+    str_addn(out, text, n ? n : strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &tm));
 }
 
 void cli_date(int64_t unix_secs, struct str *out) {

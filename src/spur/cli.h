@@ -55,7 +55,7 @@ bool cli_job_name(struct cli *c, const char *text, unsigned flags, struct job_na
 
 /* Local time, for moment_parse and for printing. */
 struct text_clock cli_clock(void);
-/* "2026-12-01T15:58:42"; `none` for 0. */
+/* "2026-12-01T15:58:42", or as SLURM_TIME_FORMAT says; `none` for 0. */
 void cli_time(int64_t unix_secs, const char *none, struct str *out);
 /* "Tue Dec 01 15:48:46 2026" */
 void cli_date(int64_t unix_secs, struct str *out);

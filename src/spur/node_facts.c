@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "spur/node_facts.h"
+#include "spur/job_facts.h"
 
 #include <string.h>
 #include <strings.h>
@@ -141,4 +142,73 @@ const char *node_valid_states(void) {
     return "unknown,down,idle,allocated,mixed,future,drain,drained,draining,no_respond,reserved,planned,blocked,cloud,"
            "completing,powering_down,powered_down,power_down,powering_up,power_up,inval,fail,maint,reboot,reboot^,"
            "external,dynamic_future,dynamic_norm";
+}
+
+/* ---- generic resources ---- */
+
+static void gres_name(const struct gres *g, struct str *out) {
+    str_addf(out, "%s%s%s:", g->name, g->type ? ":" : "", g->type ? g->type : "");
+}
+
+void node_gres(const struct node *n, struct str *out) {
+    for (uint32_t i = 0; i < n->n_gres; i++) {
+        str_add(out, i ? "," : "");
+        gres_name(&n->gres[i], out);
+        str_addf(out, "%llu", (unsigned long long)n->gres[i].count);
+    }
+}
+
+/* "0-2,5" of ascending numbers. */
+static void index_list(const uint32_t *list, uint32_t n, struct str *out) {
+    for (uint32_t i = 0; i < n;) {
+        uint32_t k = i;
+        while (k + 1 < n && list[k + 1] == list[k] + 1)
+            k++;
+        str_addf(out, k > i ? "%s%u-%u" : "%s%u", i ? "," : "", list[i], list[k]);
+        i = k + 1;
+    }
+}
+
+void node_gres_used(const struct node *n, struct str *out) {
+    for (uint32_t i = 0; i < n->n_gres; i++) {
+        const struct gres *g = &n->gres[i];
+        str_add(out, i ? "," : "");
+        gres_name(g, out);
+        str_addf(out, "%llu", (unsigned long long)g->alloc);
+        if (!g->n_files)
+            continue;
+        str_add(out, "(IDX:");
+        if (g->n_taken)
+            index_list(g->taken, g->n_taken, out);
+        else
+            str_add(out, "N/A");
+        str_addc(out, ')');
+    }
+}
+
+void node_gres_tres(const struct node *const *n, uint32_t n_nodes, bool used, struct str *out) {
+    struct tres_gres sum = {0};
+    for (uint32_t i = 0; i < n_nodes; i++)
+        for (uint32_t k = 0; k < n[i]->n_gres; k++) {
+            const struct gres *g = &n[i]->gres[k];
+            struct gres_held held = {.name = g->name, .type = g->type, .count = used ? g->alloc : g->count};
+            if (held.count)
+                tres_gres_hold(&sum, &held, 1);
+        }
+    tres_gres_print(&sum, false, out);
+    tres_gres_fini(&sum);
+}
+
+void part_groups(const struct part *p, const char *all, struct str *out) {
+    if (!p->n_allow_groups)
+        str_add(out, all);
+    for (uint32_t i = 0; i < p->n_allow_groups; i++)
+        str_addf(out, "%s%s", i ? "," : "", p->allow_groups[i]);
+}
+
+void part_over_subscribe(const struct part *p, struct str *out) {
+    static const char *const words[] = {"NO", "EXCLUSIVE", "YES", "FORCE"};
+    str_add(out, p->over_subscribe < ARRAY_LEN(words) ? words[p->over_subscribe] : "NO");
+    if (p->over_subscribe >= OVER_YES)
+        str_addf(out, ":%u", MAX(p->over_count, 1u));
 }

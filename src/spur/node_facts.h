@@ -27,6 +27,12 @@ uint32_t node_other_cpus(const struct node *n);
 uint32_t node_idle_cpus(const struct node *n);
 
 void features_print(const struct node *n, struct str *out); /* "ib,zen" or "(null)" */
+void node_gres(const struct node *n, struct str *out);      /* "gpu:h100:4,gpu:2"; nothing: none */
+void node_gres_used(const struct node *n, struct str *out); /* "gpu:h100:1(IDX:0),gpu:0(IDX:N/A)" */
+/* ",gres/gpu=6,gres/gpu:a100=2": what there is, or what jobs have. */
+void node_gres_tres(const struct node *const *n, uint32_t n_nodes, bool used, struct str *out);
+void part_groups(const struct part *p, const char *all, struct str *out);
+void part_over_subscribe(const struct part *p, struct str *out); /* "NO", "EXCLUSIVE", "YES:4", "FORCE:2" */
 /* Whose state sinfo -t selects. false: no such word. */
 bool node_state_matches(const struct node *n, const char *word, bool *out_known);
 const char *node_valid_states(void);

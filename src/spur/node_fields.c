@@ -267,6 +267,39 @@ FIELD(version) {
     str_add(out, n && n->version ? n->version : "N/A");
 }
 
+FIELD(gres) {
+    size_t from = out->n;
+    if (first(row))
+        node_gres(first(row), out);
+    if (out->n == from)
+        str_add(out, "(null)");
+}
+FIELD(gres_used) {
+    size_t from = out->n;
+    if (first(row))
+        node_gres_used(first(row), out);
+    if (out->n == from)
+        str_add(out, "(null)");
+}
+FIELD(groups) {
+    part_groups(PART(row), "all", out);
+}
+FIELD(over_subscribe) {
+    part_over_subscribe(PART(row), out);
+}
+FIELD(max_cpus_per_node) {
+    if (PART(row)->max_cpus_per_node)
+        str_addf(out, "%u", PART(row)->max_cpus_per_node);
+    else
+        str_add(out, "UNLIMITED");
+}
+FIELD(job_factor) {
+    str_addf(out, "%u", MAX(PART(row)->priority_job_factor, 1u));
+}
+FIELD(root_only) {
+    str_add(out, PART(row)->root_only ? "yes" : "no");
+}
+
 #define CMP(x, y) (((x) > (y)) - ((x) < (y)))
 static int by_part(const void *a, const void *b) {
     return strcmp(PART(a)->name, PART(b)->name);
@@ -310,10 +343,10 @@ static const struct table_field rows[] = {
     {'f', "features", "AVAIL_FEATURES", features, .flags = FIELD_KEY},
     {'b', "features_act", "ACTIVE_FEATURES", features, .flags = FIELD_KEY},
     {'e', "freemem", "FREE_MEM", free_mem, .flags = FIELD_SIZE},
-    {'G', "gres", "GRES", .fixed = "(null)"},
-    {0, "gresused", "GRES_USED", .fixed = "(null)"},
-    {'g', "groups", "GROUPS", .fixed = "all"},
-    {'B', "maxcpuspernode", "MAX_CPUS_PER_NODE", .fixed = "UNLIMITED"},
+    {'G', "gres", "GRES", gres, .flags = FIELD_KEY},
+    {0, "gresused", "GRES_USED", gres_used, .flags = FIELD_KEY},
+    {'g', "groups", "GROUPS", groups, .flags = FIELD_KEY},
+    {'B', "maxcpuspernode", "MAX_CPUS_PER_NODE", max_cpus_per_node, .flags = FIELD_KEY},
     {'m', "memory", "MEMORY", memory, .flags = FIELD_SIZE, .compare = by_memory},
     {'o', "nodeaddr", "NODE_ADDR", address, .flags = FIELD_KEY},
     {'A', "nodeai", "NODES(A/I)", nodes_ai},
@@ -321,16 +354,16 @@ static const struct table_field rows[] = {
     {'n', "nodehost", "HOSTNAMES", host, .flags = FIELD_KEY, .compare = by_name},
     {'N', "nodelist", "NODELIST", node_list, .compare = by_name},
     {'D', "nodes", "NODES", n_nodes, .compare = by_nodes},
-    {'h', "oversubscribe", "OVERSUBSCRIBE", .fixed = "NO"},
+    {'h', "oversubscribe", "OVERSUBSCRIBE", over_subscribe, .flags = FIELD_KEY},
     {'P', "partition", "PARTITION", partition, .flags = FIELD_KEY | FIELD_PART, .compare = by_part},
     {'R', "partitionname", "PARTITION", partition_name, .flags = FIELD_KEY | FIELD_PART, .compare = by_part},
     {0, "port", "PORT", port, .flags = FIELD_SIZE},
     {'M', "preemptmode", "PREEMPT_MODE", .fixed = "OFF"},
-    {'I', "priorityjobfactor", "PRIO_JOB_FACTOR", .fixed = "1"},
+    {'I', "priorityjobfactor", "PRIO_JOB_FACTOR", job_factor, .flags = FIELD_KEY},
     {'p', "prioritytier", "PRIO_TIER", priority_tier, .flags = FIELD_KEY},
     {'E', "reason", "REASON", reason, .flags = FIELD_KEY},
     {'i', "resv", "RESERVATION", .fixed = ""},
-    {'r', "root", "ROOT", .fixed = "no"},
+    {'r', "root", "ROOT", root_only, .flags = FIELD_KEY},
     {'s', "size", "JOB_SIZE", size, .flags = FIELD_KEY},
     {'z', "socketcorethread", "S:C:T", sct, .flags = FIELD_SIZE},
     {'X', "sockets", "SOCKETS", sockets, .flags = FIELD_SIZE},

@@ -27,7 +27,9 @@ static void head(const struct node_info *ni, const char *nl, struct str *out) {
     features_print(n, out);
     str_addf(out, "%sActiveFeatures=", nl);
     features_print(n, out);
-    str_addf(out, "%sGres=(null)%sNodeAddr=%s NodeHostName=%s Version=%s%sOS=%s ", nl, nl, or_null(n->address),
+    auto_str gres = {0};
+    node_gres(n, &gres);
+    str_addf(out, "%sGres=%s%sNodeAddr=%s NodeHostName=%s Version=%s%sOS=%s ", nl, gres.n ? gres.p : "(null)", nl, or_null(n->address),
              n->hostname ? n->hostname : n->name, or_null(n->version), nl, n->os ? n->os : "");
     str_addf(out, "%sRealMemory=%llu AllocMem=%llu FreeMem=", nl, (unsigned long long)n->mem_mb,
              (unsigned long long)n->alloc_mem_mb);
@@ -41,13 +43,16 @@ static void head(const struct node_info *ni, const char *nl, struct str *out) {
 static void tres(const struct node *n, const char *nl, struct str *out) {
     str_addf(out, "%sCfgTRES=cpu=%u,mem=", nl, n->cpus);
     size_mb_print(n->mem_mb, out);
-    str_addf(out, ",billing=%u%sAllocTRES=", n->cpus, nl);
+    str_addf(out, ",billing=%u", n->cpus);
+    node_gres_tres(&n, 1, false, out);
+    str_addf(out, "%sAllocTRES=", nl);
     if (n->alloc_cpus)
         str_addf(out, "cpu=%u", n->alloc_cpus);
     if (n->alloc_mem_mb) {
         str_add(out, n->alloc_cpus ? ",mem=" : "mem=");
         size_mb_print(n->alloc_mem_mb, out);
     }
+    node_gres_tres(&n, 1, true, out);
     str_addf(out, "%sCurrentWatts=0 AveWatts=0", nl);
 }
 
@@ -127,6 +132,7 @@ int scontrol_show_node(struct scontrol *s, const char *name) {
 /* ---- partitions ---- */
 
 struct totals {
+    const struct node **node; /* the reader frees the list */
     uint32_t nodes, cpus;
     uint64_t mem_mb;
 };
@@ -134,11 +140,13 @@ struct totals {
 static struct totals totals_of(const struct part *p, const struct nodes_reply *all, struct str *names) {
     struct totals t = {0};
     const char **name = xcalloc(all->n_nodes + 1, sizeof(*name));
+    t.node = xcalloc(all->n_nodes + 1, sizeof(*t.node));
     for (uint32_t i = 0; i < all->n_nodes; i++) {
         const struct node_info *ni = &all->nodes[i];
         for (uint32_t k = 0; ni->node && k < ni->n_partitions; k++) {
             if (!str_eq(ni->partitions[k], p->name))
                 continue;
+            t.node[t.nodes] = ni->node;
             name[t.nodes++] = ni->node->name;
             t.cpus += ni->node->cpus;
             t.mem_mb += ni->node->mem_mb;
@@ -159,29 +167,51 @@ static void limit(uint32_t minutes, const char *none, struct str *out) {
         duration_print_long((int64_t)minutes * 60, out);
 }
 
+static void list_or_all(const char *const *list, uint32_t n, struct str *out) {
+    if (!n)
+        str_add(out, "ALL");
+    for (uint32_t i = 0; i < n; i++)
+        str_addf(out, "%s%s", i ? "," : "", list[i]);
+}
+
+static void number(uint32_t n, const char *none, struct str *out) {
+    if (n)
+        str_addf(out, "%u", n);
+    else
+        str_add(out, none);
+}
+
 void scontrol_part_text(const struct part *p, const struct nodes_reply *all, bool one_line, struct str *out) {
     const char *nl = RECORD_BREAK(one_line);
     auto_str names = {0};
     struct totals t = totals_of(p, all, &names);
-    str_addf(out, "PartitionName=%s%sAllowGroups=ALL AllowAccounts=ALL AllowQos=ALL%s"
-             "AllocNodes=ALL Default=%s QoS=N/A%sDefaultTime=", p->name, nl, nl, p->is_default ? "YES" : "NO", nl);
+    str_addf(out, "PartitionName=%s%sAllowGroups=", p->name, nl);
+    part_groups(p, "ALL", out);
+    str_add(out, " AllowAccounts=");
+    list_or_all(p->allow_accounts, p->n_allow_accounts, out);
+    str_addf(out, " AllowQos=ALL%sAllocNodes=ALL Default=%s QoS=N/A%sDefaultTime=", nl, p->is_default ? "YES" : "NO", nl);
     limit(p->default_time_min, "NONE", out);
-    str_addf(out, " DisableRootJobs=NO Exclusive=NO GraceTime=0 Hidden=NO%sMaxNodes=", nl);
-    if (p->max_nodes)
-        str_addf(out, "%u", p->max_nodes);
-    else
-        str_add(out, "UNLIMITED");
+    str_addf(out, " DisableRootJobs=NO Exclusive=%s GraceTime=0 Hidden=%s%sMaxNodes=", p->exclusive_user ? "USER" : "NO",
+             p->hidden ? "YES" : "NO", nl);
+    number(p->max_nodes, "UNLIMITED", out);
     str_add(out, " MaxTime=");
     limit(p->max_time_min, "UNLIMITED", out);
-    str_addf(out, " MinNodes=%u LLN=NO MaxCPUsPerNode=UNLIMITED MaxCPUsPerSocket=UNLIMITED%sNodes=%s%s", p->min_nodes, nl,
-             names.n ? names.p : "(null)", nl);
-    str_addf(out, "PriorityJobFactor=1 PriorityTier=%u RootOnly=NO ReqResv=NO OverSubscribe=NO%s"
-             "OverTimeLimit=NONE PreemptMode=OFF%s", MAX(p->priority_tier, 1u), nl, nl);
+    /* one node is what every job has at least: no bound */
+    str_addf(out, " MinNodes=%u LLN=NO MaxCPUsPerNode=", p->min_nodes > 1 ? p->min_nodes : 0);
+    number(p->max_cpus_per_node, "UNLIMITED", out);
+    str_addf(out, " MaxCPUsPerSocket=UNLIMITED%sNodes=%s%s", nl, names.n ? names.p : "(null)", nl);
+    str_addf(out, "PriorityJobFactor=%u PriorityTier=%u RootOnly=%s ReqResv=NO OverSubscribe=",
+             MAX(p->priority_job_factor, 1u), MAX(p->priority_tier, 1u), p->root_only ? "YES" : "NO");
+    part_over_subscribe(p, out);
+    str_addf(out, "%sOverTimeLimit=NONE PreemptMode=OFF%s", nl, nl);
     str_addf(out, "State=%s TotalCPUs=%u TotalNodes=%u SelectTypeParameters=NONE%sJobDefaults=(null)%s"
              "DefMemPerNode=UNLIMITED MaxMemPerNode=UNLIMITED%sTRES=cpu=%u,mem=", part_state_name(p->state), t.cpus,
              t.nodes, nl, nl, nl, t.cpus);
     size_mb_print(t.mem_mb, out);
-    str_addf(out, ",node=%u,billing=%u%s", t.nodes, t.cpus, RECORD_END(one_line));
+    str_addf(out, ",node=%u,billing=%u", t.nodes, t.cpus);
+    node_gres_tres(t.node, t.nodes, false, out);
+    str_add(out, RECORD_END(one_line));
+    free(t.node);
 }
 
 int scontrol_show_partition(struct scontrol *s, const char *name) {

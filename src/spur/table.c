@@ -61,7 +61,23 @@ static void parse_token(struct table *t, const char *token, size_t n) {
     table_add(t, NULL, 0, false, literal);
 }
 
+/* "%all": every letter there is, small ones first; what has a capital is followed by a blank. */
+static void add_all(struct table *t) {
+    for (char c = 'a'; c <= 'z'; c++)
+        if (table_letter(t->fields, c))
+            table_add(t, table_letter(t->fields, c), 0, false, "|");
+    for (char c = 'A'; c <= 'Z'; c++)
+        if (table_letter(t->fields, c))
+            table_add(t, table_letter(t->fields, c), 0, false, " |");
+    if (t->cols.n)
+        t->cols.p[t->cols.n - 1].suffix = " ";
+}
+
 void table_parse_percent(struct table *t, const char *format) {
+    if (strcasecmp(format, "%all") == 0) {
+        add_all(t);
+        return;
+    }
     if (*format != '%') {
         t->prefix = arena_strndup(&t->arena, format, strcspn(format, "%"));
         format += strcspn(format, "%");

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "spur/cli.h"
 #include "spur/job_facts.h"
 #include "base/mem.h"
 #include "spur/job_fields.h"
@@ -565,6 +566,54 @@ static void sacct_steps(void **state) {
     }
 }
 
+static void time_formats(void **state) {
+    time_t now = time(NULL);
+    struct tm tm = {0};
+    localtime_r(&now, &tm);
+    int64_t noon = now - (tm.tm_hour - 12) * 3600 - tm.tm_min * 60 - tm.tm_sec; /* of today */
+    const struct {
+        const char *format;
+        int64_t at;
+        const char *want;
+    } cases[] = {{"standard", T0, "2026-12-01T15:48:42"}, {"%H.%M", T0, "15.48"}, {"bogus", T0, "2026-12-01T15:48:42"},
+                 {"", T0, "2026-12-01T15:48:42"}, {"relative", noon, "12:00:00"}, {"relative", noon - 86400, "Ystday 12:00"},
+                 {"relative", noon + 86400, "Tomorr 12:00"}, {"relative", 1000000000, "9 Sep 2001"}};
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        auto_str out = {0};
+        setenv("SLURM_TIME_FORMAT", cases[i].format, 1);
+        cli_time(cases[i].at, "N/A", &out);
+        bool new_year = tm.tm_yday == 0 || tm.tm_yday >= 364; /* Slurm's days do not go across it */
+        if (!new_year || cases[i].at < noon - 86400)
+            assert_string_equal(out.p, cases[i].want);
+    }
+    unsetenv("SLURM_TIME_FORMAT");
+}
+
+static void nodes_with_gpus(void **state) {
+    static const char *const files[] = {"/dev/a", "/dev/b"};
+    static const uint32_t taken[] = {0, 1, 3};
+    const struct gres gres[] = {{.name = "gpu", .type = "h100", .count = 4, .files = files, .n_files = 2, .alloc = 3,
+                                 .taken = taken, .n_taken = 3},
+                                {.name = "gpu", .type = "a100", .count = 2, .files = files, .n_files = 2},
+                                {.name = "disk", .count = 8, .alloc = 2}};
+    const struct node n = {.name = "n6", .base = NODE_UP, .cpus = 4, .gres = gres, .n_gres = 3};
+    const struct node *list = &n;
+    const struct node_info ni = {.node = &n};
+    auto_str out = {0};
+    node_gres(&n, &out);
+    assert_string_equal(out.p, "gpu:h100:4,gpu:a100:2,disk:8");
+    str_clear(&out);
+    node_gres_used(&n, &out);
+    assert_string_equal(out.p, "gpu:h100:3(IDX:0-1,3),gpu:a100:0(IDX:N/A),disk:2");
+    str_clear(&out);
+    node_gres_tres(&list, 1, false, &out);
+    assert_string_equal(out.p, ",gres/disk=8,gres/gpu=6,gres/gpu:a100=2,gres/gpu:h100=4");
+    str_clear(&out);
+    scontrol_node_text(&ni, false, &out);
+    assert_non_null(strstr(out.p, "\n   Gres=gpu:h100:4,gpu:a100:2,disk:8\n"));
+    assert_non_null(strstr(out.p, ",billing=4,gres/disk=8,gres/gpu=6,gres/gpu:a100=2,gres/gpu:h100=4\n   AllocTRES="));
+}
+
 static void counts(void **state) {
     auto_str s = {0};
     count_print(0, &s);
@@ -599,7 +648,8 @@ int main(void) {
         cmocka_unit_test(arrays),               cmocka_unit_test(long_lists_of_tasks),
         cmocka_unit_test(rows_of_arrays),       cmocka_unit_test(resources),
         cmocka_unit_test(suspended),            cmocka_unit_test(steps),
-        cmocka_unit_test(sacct_steps),
+        cmocka_unit_test(sacct_steps),          cmocka_unit_test(time_formats),
+        cmocka_unit_test(nodes_with_gpus),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

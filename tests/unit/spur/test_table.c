@@ -70,6 +70,8 @@ static void by_letter(void **state) {
     check(table_parse_percent, "{\"id\": \"%i\"}", "{\"id\": \"JOBID\"}\n", "{\"id\": \"337\"}\n", "");
     check(table_parse_percent, "", "\n", "\n", "");
     check(table_parse_percent, "%.", "%.\n", "%.\n", "\n");
+    check(table_parse_percent, "%all", "JOBID|NAME|TIME_LIMIT|ARRAY_TASK_ID |NODELIST(REASON) |STATE \n",
+          "337|two|5-00:00:00|N/A |n[1-2] |RUNNING \n", "");
 }
 
 /* Recorded: squeue -l shows 5-00:00:00 under TIME_LIMI. Times are not cut, their headings are. */
