@@ -47,7 +47,9 @@ enum hold { HOLD_NONE = 0, HOLD_USER = 1, HOLD_ADMIN = 2 };
     F(U32, state, 3, _)   /* enum dep_state; set by apply */                                                           \
     F(BOOL, is_or, 4, _)  /* joined to the one before by `?` */                                                       \
     F(U32, task, 5, _)    /* + 1: of the array job_id; DEP_ALL_TASKS: it is an array, and all of it; 0: as it comes */ \
-    F(U32, minutes, 6, _) /* of DEP_AFTER: so long after it began */
+    F(U32, minutes, 6, _) /* of DEP_AFTER: so long after it began */                                                   \
+    F(I64, from_unix, 7, _) /* with DEP_DONE: it counts from then on; set by apply where minutes are given */          \
+    F(BOOL, is_final, 8, _) /* the job that it names has left the state: its last word stands */
 REC_DECLARE(dep, DEP_FIELDS)
 #define DEP_ALL_TASKS UINT32_MAX
 
@@ -268,6 +270,10 @@ enum job_change {
     CHANGE_HOLD = 1u << 23,        /* priority_set 0 holds, as Slurm's Priority=0 */
 };
 
+/* A record that stands for several tasks of an array: `pending` ones, or (when it is over) those that one command ended. */
+static inline bool job_is_group(const struct job *j) {
+    return j->array && !j->array->task;
+}
 static inline bool job_is_over(const struct job *j) {
     return j->state >= JOB_COMPLETED && !j->completing;
 }

@@ -23,6 +23,10 @@ REC_DEFINE(drain, DRAIN_FIELDS)
 REC_DEFINE(node_said, NODE_SAID_FIELDS)
 #undef REC_SELF
 
+#define REC_SELF node_set
+REC_DEFINE(node_set, NODE_SET_FIELDS)
+#undef REC_SELF
+
 #define REC_SELF node
 REC_DEFINE(node, NODE_FIELDS)
 #undef REC_SELF
@@ -101,7 +105,8 @@ const char *node_state_upper(const struct node *n, char out[64]) {
 }
 
 struct node_said node_said(const struct node *n) {
-    return n->said ? *n->said : (struct node_said){n->address, n->cpus, n->mem_mb, n->features, n->n_features};
+    return n->said ? *n->said
+                   : (struct node_said){n->address, n->cpus, n->mem_mb, n->features, n->n_features, n->gres, n->n_gres};
 }
 
 uint32_t node_boot(const struct node *n) {

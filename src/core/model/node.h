@@ -43,6 +43,13 @@ REC_DECLARE(gres, GRES_FIELDS)
     F(LIST, gres, 5, gres)
 REC_DECLARE(node_said, NODE_SAID_FIELDS)
 
+/* What an administrator set by hand: until the next configuration file that is applied. */
+#define NODE_SET_FIELDS(F)                                                                                             \
+    F(BOOL, has_features, 1, _)                                                                                        \
+    F(STRS, features, 2, _)                                                                                            \
+    F(U32, weight, 3, _) /* + 1; 0: not set */
+REC_DECLARE(node_set, NODE_SET_FIELDS)
+
 #define NODE_FIELDS(F)                                                                                                 \
     F(U32, id, 1, _) /* 1…, in the order of registration; never reused */                                             \
     F(STR, name, 2, _)                                                                                                 \
@@ -77,7 +84,9 @@ REC_DECLARE(node_said, NODE_SAID_FIELDS)
     F(SUB, said, 31, node_said) /* NULL: the fields above are what it says */                                         \
     F(LIST, gres, 32, gres)                                                                                           \
     F(U32, share_kind, 33, _)  /* enum job_share of the jobs that are there, the strictest; kept by apply */              \
-    F(U32, share_uid, 34, _)   /* + 1: of SHARE_USER; kept by apply */
+    F(U32, share_uid, 34, _)   /* + 1: of SHARE_USER; kept by apply */                                                 \
+    F(SUB, set, 35, node_set)                                                                                          \
+    F(BOOL, down_set, 36, _)   /* DOWN by an administrator: it stays so when the node registers */
 REC_DECLARE(node, NODE_FIELDS)
 
 enum over_subscribe { OVER_NO = 0, OVER_EXCLUSIVE = 1, OVER_YES = 2, OVER_FORCE = 3 };

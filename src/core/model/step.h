@@ -73,6 +73,9 @@ REC_DECLARE(step_node, STEP_NODE_FIELDS)
     F(U32, n_cpus, 19, _)      /* on all nodes */
 REC_DECLARE(step, STEP_FIELDS)
 
+static inline bool step_is_over(const struct step *s) {
+    return s->end_ms != 0; /* its state is an end from the moment that this was asked for or sure */
+}
 static inline uint64_t step_key(uint32_t job_id, uint32_t step_id) {
     return (uint64_t)job_id << 32 | step_id;
 }

@@ -51,13 +51,26 @@ const struct rec_desc *command_record(enum command c) {
     return h ? h->record() : NULL;
 }
 
+static void forget_lives(struct applied *r) {
+    for (size_t i = 0; i < r->lives.n; i++)
+        rec_free(r->lives.p[i]);
+    r->lives.n = 0;
+}
+
 void applied_fini(struct applied *r) {
     buf_fini(&r->answer);
     vec_fini(&r->events);
+    forget_lives(r);
+    vec_fini(&r->lives);
 }
 
 void apply_event(struct apply *ap, enum event_kind kind, uint32_t job_id, uint32_t start_no, uint32_t node_id) {
-    struct event ev = {kind, job_id, start_no, node_id};
+    struct event ev = {kind, job_id, start_no, node_id, 0};
+    vec_push(&ap->out->events, ev);
+}
+
+void apply_step_event(struct apply *ap, enum event_kind kind, const struct step *st) {
+    struct event ev = {kind, st->job_id, st->start_no, 0, st->id};
     vec_push(&ap->out->events, ev);
 }
 
@@ -106,6 +119,7 @@ int state_apply(struct state *s, uint64_t index, const void *entry, size_t n, st
     r->why = (struct err){0};
     buf_clear(&r->answer);
     r->events.n = 0;
+    forget_lives(r);
     int rc = command_decode(entry, n, &arena, &head, &cmd, e);
     if (rc)
         return rc;

@@ -5,18 +5,21 @@
 #include "base/mem.h"
 #include "core/state/inside.h"
 
-/* A parent that is not here any more can't be waited for: Slurm's "Job dependency problem". */
-static int check_deps(struct apply *ap, const struct job_spec *spec, struct dep *deps) {
-    for (uint32_t i = 0; i < spec->n_deps; i++) {
-        deps[i] = spec->deps[i];
-        deps[i].state = DEP_WAITING;
-        if (!deps[i].job_id)
-            continue;
-        const struct job *parent = state_job(ap->s, deps[i].job_id);
-        if (!parent)
-            return apply_refuse(ap, E_DEPENDENCY, "%s", err_sentence(E_DEPENDENCY));
-        deps[i].state = deps_verdict(&deps[i], parent);
+#define ARRAY_ID_END 0x7fffffffu
+
+/* One record for all tasks until they start. */
+static int check_array(const struct cmd_submit *cmd, struct job_array *out) {
+    const struct job_more *more = job_spec_more(cmd->spec);
+    *out = (struct job_array){.job_id = cmd->job_id,
+                              .pending = more->array_ranges,
+                              .n_pending = more->n_array_ranges,
+                              .max_running = more->array_max_running};
+    for (uint32_t i = 0; i < more->n_array_ranges; i++) {
+        const struct array_range *r = &more->array_ranges[i];
+        if (r->last < r->first || r->last >= ARRAY_ID_END || (i && r->first <= r[-1].last))
+            return E_ARRAY;
     }
+    out->n = array_count(out->pending, out->n_pending);
     return 0;
 }
 
@@ -30,9 +33,12 @@ int apply_submit(struct apply *ap, const struct cmd_submit *cmd) {
     if (conf && conf->max_jobs && s->jobs.n >= conf->max_jobs)
         return apply_refuse(ap, E_QUEUE_FULL, "%s", err_sentence(E_QUEUE_FULL));
     struct dep *deps = arena_calloc(ap->arena, cmd->spec->n_deps + 1, sizeof(*deps));
-    int rc = check_deps(ap, cmd->spec, deps);
+    struct job_array array;
+    int rc = deps_check(ap, cmd->job_id, cmd->spec, deps);
+    if (!rc)
+        rc = check_array(cmd, &array);
     if (rc)
-        return rc;
+        return apply_refuse(ap, rc, "%s", err_sentence(rc));
     struct job_spec spec = *cmd->spec;
     spec.deps = NULL;
     spec.n_deps = 0;
@@ -48,27 +54,26 @@ int apply_submit(struct apply *ap, const struct cmd_submit *cmd) {
         .nice = spec.nice,
         .deps = deps,
         .n_deps = cmd->spec->n_deps,
+        .array = array.n ? &array : NULL,
     };
-    state_put_job(s, &j);
-    deps_index(s, &j);
     s->counters.next_job_id = MAX(s->counters.next_job_id, cmd->job_id + 1);
+    state_put_job(s, &j);
+    deps_judge(ap, j.id);
     ap->answer.job_id = cmd->job_id;
     ap->answer.sluid = cmd->sluid;
     apply_event(ap, EV_JOB_PENDING, cmd->job_id, 0, 0);
     return 0;
 }
 
-static int hold_one(struct apply *ap, const struct cmd_hold *cmd, uint32_t id) {
-    const struct job *old = state_job(ap->s, id);
-    if (!old)
-        return E_JOB_ID;
+static int hold_one(struct apply *ap, const struct job *old, void *arg, bool dry) {
+    const struct cmd_hold *cmd = arg;
     if (job_is_over(old))
         return E_JOB_DONE;
     if (old->state != JOB_PENDING)
         return cmd->hold == HOLD_NONE ? 0 : E_JOB_STATE;
     if (old->hold == HOLD_ADMIN && !cmd->as_admin)
         return E_DENIED;
-    if (old->hold == cmd->hold)
+    if (old->hold == cmd->hold || dry)
         return 0;
     struct job j = *old;
     j.hold = cmd->hold;
@@ -79,50 +84,73 @@ static int hold_one(struct apply *ap, const struct cmd_hold *cmd, uint32_t id) {
         j.state_text = NULL;
     }
     state_put_job(ap->s, &j);
-    apply_event(ap, cmd->hold ? EV_JOB_CHANGED : EV_JOB_PENDING, id, j.start_no, 0);
+    apply_event(ap, cmd->hold ? EV_JOB_CHANGED : EV_JOB_PENDING, j.id, j.start_no, 0);
     return 0;
 }
 
 int apply_hold(struct apply *ap, const struct cmd_hold *cmd) {
-    struct answer_item *items = apply_items(ap, cmd->n_job_ids);
     if (cmd->hold > HOLD_ADMIN)
         return apply_refuse(ap, E_SYNTAX, "hold %u is no kind of hold", cmd->hold);
-    for (uint32_t i = 0; i < cmd->n_job_ids; i++)
-        apply_item(&items[i], cmd->job_ids[i], hold_one(ap, cmd, cmd->job_ids[i]));
+    targets_each(ap, cmd->job_ids, cmd->n_job_ids, cmd->targets, cmd->n_targets, hold_one, (void *)cmd);
     return 0;
 }
 
-static int cancel_one(struct apply *ap, uint32_t id) {
-    const struct job *old = state_job(ap->s, id);
-    if (!old)
-        return E_JOB_ID;
+/* The client of a run has ended it with its command: the command's status is the job's. */
+static void complete(struct apply *ap, struct job *j, uint32_t status) {
+    j->end_uid = 0;
+    j->wait_status = status;
+    j->end_ms = ap->now_ms;
+    if (status)
+        run_end(ap, j, JOB_FAILED, status & 0x7f ? REASON_RAISED_SIGNAL : REASON_NONZERO_EXIT);
+    else
+        run_end(ap, j, JOB_COMPLETED, REASON_NONE);
+}
+
+static int cancel_one(struct apply *ap, const struct job *old, void *arg, bool dry) {
+    const struct cmd_cancel *cmd = arg;
     if (old->state >= JOB_COMPLETED)
         return E_JOB_DONE; /* over, or on its way there: the end it already has stays */
+    if (dry)
+        return 0;
     struct job j = *old;
     j.end_uid = ap->head->uid + 1;
     j.kill_ms = ap->now_ms;
-    if (j.state == JOB_PENDING && !j.completing) {
-        j.start_ms = j.end_ms = ap->now_ms;
-        j.start_no = old->start_no;
+    if (cmd->complete && j.state != JOB_PENDING) {
+        complete(ap, &j, cmd->complete - 1);
+        return 0;
     }
+    if (j.state == JOB_PENDING && !j.completing)
+        j.start_ms = j.end_ms = ap->now_ms;
     run_end(ap, &j, JOB_CANCELLED, REASON_NONE);
     return 0;
 }
 
 int apply_cancel(struct apply *ap, const struct cmd_cancel *cmd) {
-    struct answer_item *items = apply_items(ap, cmd->n_job_ids);
-    for (uint32_t i = 0; i < cmd->n_job_ids; i++)
-        apply_item(&items[i], cmd->job_ids[i], cancel_one(ap, cmd->job_ids[i]));
+    targets_each(ap, cmd->job_ids, cmd->n_job_ids, cmd->targets, cmd->n_targets, cancel_one, (void *)cmd);
     return 0;
 }
 
+/* An array's own record stays until no other of it is left: the others' names and counters are there. */
+static bool may_leave(const struct state *s, const struct job *j) {
+    if (!job_is_over(j))
+        return false;
+    const struct idset *others = j->array && j->array->job_id == j->id ? idset_of(&s->arrays, j->id) : NULL;
+    return !others || !others->ids.n;
+}
+
+static void leave(struct apply *ap, uint32_t id, bool heads) {
+    const struct job *j = state_job(ap->s, id);
+    if (!j || !may_leave(ap->s, j) || (j->array && j->array->job_id == id) != heads)
+        return;
+    apply_event(ap, EV_JOB_PURGED, id, j->start_no, 0);
+    deps_orphan(ap, id);
+    state_del_job(ap->s, id);
+}
+
 int apply_purge(struct apply *ap, const struct cmd_purge *cmd) {
-    for (uint32_t i = 0; i < cmd->n_job_ids; i++) {
-        const struct job *j = state_job(ap->s, cmd->job_ids[i]);
-        if (!j || !job_is_over(j))
-            continue;
-        apply_event(ap, EV_JOB_PURGED, j->id, j->start_no, 0);
-        state_del_job(ap->s, cmd->job_ids[i]);
-    }
+    for (uint32_t i = 0; i < cmd->n_job_ids; i++)
+        leave(ap, cmd->job_ids[i], false);
+    for (uint32_t i = 0; i < cmd->n_job_ids; i++)
+        leave(ap, cmd->job_ids[i], true);
     return 0;
 }

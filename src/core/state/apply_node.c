@@ -5,13 +5,66 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/str.h"
 #include "core/state/inside.h"
 
-/* [[nodes]] adds to what agents report; what they report is kept beside it. */
-static void overlay(struct apply *ap, struct node *n) {
+/* The kinds alone, without what jobs have of them and those that are there for a job only. */
+static void bare_gres(struct apply *ap, struct node_said *said) {
+    struct gres *list = arena_calloc(ap->arena, said->n_gres + 1, sizeof(*list));
+    uint32_t k = 0;
+    for (uint32_t i = 0; i < said->n_gres; i++) {
+        const struct gres *g = &said->gres[i];
+        if (g->count && g->name)
+            list[k++] = (struct gres){g->name, g->type, g->count, g->files, g->n_files, g->first};
+    }
+    said->gres = list;
+    said->n_gres = k;
+}
+
+/* The kinds are what is said or configured, what jobs have of them goes on. A kind that is there no more stays, with a
+ * count of 0, as long as jobs have of it. */
+static void keep_gres(struct apply *ap, struct node *n, const struct gres *had, uint32_t n_had,
+                      const struct gres *from, uint32_t n_from) {
+    struct gres *list = arena_calloc(ap->arena, n_from + n_had + 1, sizeof(*list));
+    uint32_t k = n_from;
+    if (n_from)
+        memcpy(list, from, n_from * sizeof(*list));
+    for (uint32_t i = 0; i < n_had; i++) {
+        struct gres *g = NULL;
+        for (uint32_t m = 0; m < k && !g; m++)
+            if (str_eq(list[m].name, had[i].name) && str_eq(list[m].type, had[i].type))
+                g = &list[m];
+        if (!had[i].alloc)
+            continue;
+        if (!g) {
+            g = &list[k++];
+            *g = (struct gres){.name = had[i].name, .type = had[i].type};
+        }
+        g->alloc = had[i].alloc;
+        g->taken = had[i].taken;
+        g->n_taken = had[i].n_taken;
+    }
+    n->gres = list;
+    n->n_gres = k;
+}
+
+static void set_by_hand(struct node *n) {
+    if (!n->set)
+        return;
+    if (n->set->has_features) {
+        n->features = n->set->features;
+        n->n_features = n->set->n_features;
+    }
+    if (n->set->weight)
+        n->weight = n->set->weight - 1;
+}
+
+/* [[nodes]] adds to what agents report; what they report is kept beside it. `had`: with what jobs have. */
+static void overlay(struct apply *ap, struct node *n, const struct gres *had, uint32_t n_had) {
     const struct state *s = ap->s;
     const struct node_overlay *o = s->cluster->conf ? rconf_overlay(s->cluster->conf, n->name) : NULL;
     struct node_said said = node_said(n);
+    bare_gres(ap, &said);
     n->address = said.address;
     n->cpus = said.cpus;
     n->mem_mb = said.mem_mb;
@@ -19,11 +72,13 @@ static void overlay(struct apply *ap, struct node *n) {
     n->n_features = said.n_features;
     n->said = NULL;
     n->weight = o && o->weight ? o->weight : 1;
+    keep_gres(ap, n, had, n_had, o && o->n_gres ? o->gres : said.gres, o && o->n_gres ? o->n_gres : said.n_gres);
+    set_by_hand(n);
     if (!o)
         return;
-    if (o->n_features || o->cpus || o->memory_mb || o->address)
+    if (o->n_features || o->cpus || o->memory_mb || o->address || o->n_gres)
         n->said = arena_memdup(ap->arena, &said, sizeof(said));
-    if (o->n_features) {
+    if (o->n_features && !(n->set && n->set->has_features)) {
         n->features = o->features;
         n->n_features = o->n_features;
     }
@@ -33,6 +88,10 @@ static void overlay(struct apply *ap, struct node *n) {
         n->mem_mb = o->memory_mb;
     if (o->address)
         n->address = o->address;
+}
+
+void node_overlay_apply(struct apply *ap, struct node *n) {
+    overlay(ap, n, n->gres, n->n_gres);
 }
 
 int apply_cluster_init(struct apply *ap, const struct cmd_cluster_init *cmd) {
@@ -71,7 +130,8 @@ int apply_config_set(struct apply *ap, const struct cmd_config_set *cmd) {
     const struct node *node;
     for (uint64_t k = 0; (node = cow_next(s->nodes.root, &k)); k++) {
         struct node changed = *node;
-        overlay(ap, &changed);
+        changed.set = NULL; /* what was set by hand lasts until the next file */
+        overlay(ap, &changed, node->gres, node->n_gres);
         if (!rec_same(node_rec(), node, &changed))
             state_put_node(s, &changed);
     }
@@ -98,10 +158,15 @@ int apply_node_register(struct apply *ap, const struct cmd_node_register *cmd) {
         return rc;
     struct node n = *cmd->node;
     n.id = old ? old->id : s->counters.next_node_id++;
-    n.base = NODE_UP;
+    bool stays_down = old && old->down_set;
+    n.base = stays_down ? NODE_DOWN : NODE_UP;
     n.not_responding = cmd->has_strangers;
-    n.down_reason = NULL;
-    n.down_since_unix = 0;
+    n.down_reason = stays_down ? old->down_reason : NULL;
+    n.down_since_unix = stays_down ? old->down_since_unix : 0;
+    n.down_set = stays_down;
+    n.set = old ? old->set : NULL;
+    n.share_kind = old ? old->share_kind : SHARE_CORES;
+    n.share_uid = old ? old->share_uid : 0;
     n.drains = old ? old->drains : NULL; /* a drain is lifted by its owner, never by coming back */
     n.n_drains = old ? old->n_drains : 0;
     n.alloc_cpus = old ? old->alloc_cpus : 0;
@@ -110,7 +175,7 @@ int apply_node_register(struct apply *ap, const struct cmd_node_register *cmd) {
     n.n_completing = old ? old->n_completing : 0;
     n.last_busy_unix = old ? old->last_busy_unix : ap->now_ms / 1000;
     n.said = NULL;
-    overlay(ap, &n);
+    overlay(ap, &n, old ? old->gres : NULL, old ? old->n_gres : 0);
     state_put_node(s, &n);
     ap->answer.node_id = n.id;
     apply_event(ap, EV_NODE_CHANGED, 0, 0, n.id);
@@ -123,9 +188,11 @@ int apply_node_state(struct apply *ap, const struct cmd_node_state *cmd) {
         return apply_refuse(ap, E_NODE_NAME, "%s", err_sentence(E_NODE_NAME));
     struct node n = *old;
     n.not_responding = cmd->not_responding;
-    n.base = cmd->down ? NODE_DOWN : NODE_UP;
-    n.down_reason = cmd->down ? cmd->reason : NULL;
-    n.down_since_unix = cmd->down ? ap->now_ms / 1000 : 0;
+    if (!n.down_set) {
+        n.base = cmd->down ? NODE_DOWN : NODE_UP;
+        n.down_reason = cmd->down ? cmd->reason : NULL;
+        n.down_since_unix = cmd->down ? ap->now_ms / 1000 : 0;
+    }
     state_put_node(ap->s, &n);
     apply_event(ap, EV_NODE_CHANGED, 0, 0, n.id);
     return 0;

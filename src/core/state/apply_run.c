@@ -14,6 +14,23 @@ static bool is_again(uint8_t *seen, uint32_t node_id) {
     return was;
 }
 
+/* A task of an array: is it waiting, and is its record's id free? */
+static int check_task(struct apply *ap, const struct job *j, const struct job_start *st) {
+    if (!job_is_group(j) || !st->array_task ||
+        !array_has(j->array->pending, j->array->n_pending, st->array_task - 1))
+        return E_STALE;
+    if (job_n_tasks(j) > 1 && (!st->new_job_id || st->new_job_id > JOB_ID_MAX || state_job(ap->s, st->new_job_id)))
+        return E_STALE;
+    return 0;
+}
+
+/* As many of the array run as may. */
+static bool is_throttled(const struct state *s, const struct job *j) {
+    const struct job *head = j->array ? state_job(s, j->array->job_id) : NULL;
+    const struct idset *all = head ? idset_of(&s->arrays, head->id) : NULL;
+    return all && head->array->max_running && all->count >= head->array->max_running;
+}
+
 /* The last word on a start: what the planner saw may be gone. */
 static int check_start(struct apply *ap, const struct job *j, const struct job_start *st) {
     const struct state *s = ap->s;
@@ -23,7 +40,7 @@ static int check_start(struct apply *ap, const struct job *j, const struct job_s
         return E_STALE;
     if (j->hold)
         return E_JOB_HELD;
-    if (!st->n_nodes)
+    if (!st->n_nodes || is_throttled(s, j))
         return E_NODES_UNAVAIL;
     uint8_t *seen = arena_calloc(ap->arena, s->counters.next_node_id / 8 + 1, 1);
     for (uint32_t i = 0; i < st->n_nodes; i++) {
@@ -31,21 +48,47 @@ static int check_start(struct apply *ap, const struct job *j, const struct job_s
         const struct node *n = state_node(s, want->node_id);
         if (!n || !node_takes_work(n) || !want->cpus)
             return E_NODES_UNAVAIL;
-        if (want->cpus > n->cpus - MIN(n->cpus, n->alloc_cpus) ||
-            want->mem_mb > n->mem_mb - MIN(n->mem_mb, n->alloc_mem_mb))
-            return E_NODES_UNAVAIL;
-        if (is_again(seen, want->node_id))
+        if (share_check(ap, j, st, n, want) || is_again(seen, want->node_id))
             return E_NODES_UNAVAIL;
     }
-    return 0;
+    return st->array_task || job_is_group(j) ? check_task(ap, j, st) : 0;
+}
+
+/* The record that is to start: the job's, or of a group the task's. */
+static const struct job *task_record(struct apply *ap, const struct job *j, const struct job_start *st) {
+    if (!job_is_group(j))
+        return j;
+    struct array_range *one = arena_calloc(ap->arena, 1, sizeof(*one));
+    one->first = one->last = st->array_task - 1;
+    if (job_n_tasks(j) > 1)
+        return state_job(ap->s, array_split(ap, j, one, 1, st->new_job_id, st->new_sluid));
+    struct job *task = arena_memdup(ap->arena, j, sizeof(*j));
+    struct job_array *array = arena_memdup(ap->arena, j->array, sizeof(*array));
+    array->task = st->array_task;
+    array->pending = NULL;
+    array->n_pending = 0;
+    task->array = array;
+    return task;
+}
+
+/* `fresh` has what this start brings; what is of the job stays. */
+static void set_rare(struct job *j, struct job_rare *fresh) {
+    static const struct job_rare nothing;
+    fresh->priority_set = job_rare_of(j)->priority_set;
+    fresh->limit_set = job_rare_of(j)->limit_set;
+    j->rare = rec_same(job_rare_rec(), fresh, &nothing) ? NULL : fresh;
 }
 
 static int start_one(struct apply *ap, const struct job_start *st) {
     const struct job *old = state_job(ap->s, st->job_id);
+    struct job_rare rare = {0};
     int rc = check_start(ap, old, st);
+    if (!rc)
+        rc = licenses_pick(ap, old->spec, st, &rare.licenses, &rare.n_licenses);
     if (rc)
         return rc;
-    struct job j = *old;
+    struct job j = *task_record(ap, old, st);
+    set_rare(&j, &rare);
     struct job_node *nodes = arena_memdup(ap->arena, st->nodes, st->n_nodes * sizeof(*nodes));
     uint32_t n_cpus = 0;
     for (uint32_t i = 0; i < st->n_nodes; i++) {
@@ -142,7 +185,7 @@ int apply_undo(struct apply *ap, const struct cmd_undo *cmd) {
 int apply_timeout(struct apply *ap, const struct cmd_timeout *cmd) {
     for (uint32_t i = 0; i < cmd->n_runs; i++) {
         const struct job *old = run_find(ap, cmd->runs[i].job_id, cmd->runs[i].start_no);
-        if (!old || old->completing || old->configuring)
+        if (!old || old->completing || old->configuring || old->state == JOB_SUSPENDED)
             continue;
         struct job j = *old;
         j.kill_ms = ap->now_ms;
@@ -183,6 +226,17 @@ static uint32_t verdict(const struct cmd_node_done *cmd, uint32_t *out_reason) {
     return cmd->wait_status ? JOB_FAILED : JOB_COMPLETED;
 }
 
+/* A job that lost a node is queued again; held when that happened too often. */
+static void requeue_lost(struct apply *ap, struct job *j, const struct cmd_node_done *cmd) {
+    struct job_rare *rare = arena_memdup(ap->arena, job_rare_of(j), sizeof(*rare));
+    rare->requeue_wanted = true;
+    rare->requeue_hold = j->restarts >= job_max_requeues(ap->s) ? HOLD_ADMIN : HOLD_NONE;
+    rare->new_sluid = cmd->new_sluid;
+    j->rare = rare;
+    j->kill_ms = ap->now_ms;
+    run_end(ap, j, JOB_PENDING, REASON_NODE_DOWN);
+}
+
 /* What the end of a run on one node means for the whole run, before that node is counted as clean. */
 static void node_ended(struct apply *ap, struct job *j, const struct cmd_node_done *cmd) {
     bool is_batch = j->nodes[0].node_id == cmd->node_id;
@@ -203,7 +257,9 @@ static void node_ended(struct apply *ap, struct job *j, const struct cmd_node_do
     }
     uint32_t reason;
     uint32_t state = verdict(cmd, &reason);
-    if (is_batch || state != JOB_COMPLETED)
+    if (state == JOB_NODE_FAIL && job_may_requeue(ap->s, j))
+        requeue_lost(ap, j, cmd);
+    else if (is_batch || state != JOB_COMPLETED)
         run_end(ap, j, state, reason);
 }
 

@@ -1,94 +1,310 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Dependencies: an index from a job to those that wait for it, and the verdict when it is over. The verdict is kept in
- * the waiting job, so that its parent may leave the state.
+ * Dependencies: an index from a job to those that name it, and what is known of each dependency. While the job that is
+ * named is in the state, what is known follows from its record (for a whole array: from the counters in the array's own);
+ * so it is judged anew when that job begins, is over, or waits again after a requeue. When it leaves the state the last
+ * word stands (dep.is_final).
  *
- * The index must be the same whether it grew with the entries or was made from a snapshot. So it is judged for every
- * child that is not over, also one that runs (by another of its alternatives) and may yet come back to the queue.
+ * aftercorr between two arrays is between tasks of the same number: when a task of the first is over, the task of the
+ * second is taken out of its group as a record of its own, which may start.
  */
 #include "base/mem.h"
 #include "base/vec.h"
 #include "core/state/inside.h"
 
-struct children {
-    VEC(uint32_t) ids;
-};
-
-static struct children *children_of(struct state *s, uint32_t parent, bool make) {
-    struct children *c = map64_get(&s->children, parent);
-    if (!c && make) {
-        c = xnew(struct children);
-        map64_put(&s->children, parent, c);
-    }
-    return c;
-}
+#define CYCLE_MAX 10000u /* jobs that are looked at for a circle */
 
 void deps_index(struct state *s, const struct job *j) {
-    if (job_is_over(j))
-        return;
     for (uint32_t i = 0; i < j->n_deps; i++)
-        if (j->deps[i].state == DEP_WAITING && j->deps[i].job_id)
-            vec_push(&children_of(s, j->deps[i].job_id, true)->ids, j->id);
+        if (j->deps[i].job_id && !j->deps[i].is_final)
+            idset_add(&s->children, j->deps[i].job_id, j->id);
 }
 
-static void drop(struct children *c) {
-    vec_fini(&c->ids);
-    free(c);
+void deps_unindex(struct state *s, const struct job *j) {
+    for (uint32_t i = 0; i < j->n_deps; i++)
+        if (j->deps[i].job_id && !j->deps[i].is_final)
+            idset_del(&s->children, j->deps[i].job_id, j->id);
 }
 
-void deps_unindex(struct state *s, uint32_t parent_id) {
-    struct children *c = map64_del(&s->children, parent_id);
-    if (c)
-        drop(c);
+/* ---- what is known ---- */
+
+struct fate {
+    bool known, began, over, ok;
+    int64_t began_ms; /* 0: as far as is known now */
+};
+
+static struct fate fate_of_record(const struct job *j) {
+    bool over = job_is_over(j);
+    return (struct fate){true, job_has_begun(j), over, over && j->state == JOB_COMPLETED, j->start_ms};
 }
 
-void deps_free(struct state *s) {
-    size_t cursor = 0;
-    void *c;
-    while (map64_next(&s->children, &cursor, NULL, &c))
-        drop(c);
-    map64_fini(&s->children);
+static struct fate fate_of_array(const struct job *head) {
+    const struct job_array *a = head->array;
+    bool over = a->over >= a->n;
+    return (struct fate){true, a->begun >= a->n, over, over && !a->bad, 0};
 }
 
-uint32_t deps_verdict(const struct dep *d, const struct job *parent) {
-    bool over = job_is_over(parent);
-    bool began = parent->start_no > 0 || over;
-    switch ((enum dep_kind)d->kind) {
-    case DEP_AFTER: return began ? DEP_DONE : DEP_WAITING;
-    case DEP_AFTERANY: return over ? DEP_DONE : DEP_WAITING;
+static bool stands_for(const struct job *j, uint32_t task) {
+    return job_is_group(j) ? array_has(j->array->pending, j->array->n_pending, task) : j->array->task == task + 1;
+}
+
+static struct fate fate_of_task(const struct state *s, const struct job *head, uint32_t task) {
+    const struct idset *others = idset_of(&s->arrays, head->id);
+    if (stands_for(head, task))
+        return fate_of_record(head);
+    for (size_t i = 0; others && i < others->ids.n; i++) {
+        const struct job *j = state_job(s, others->ids.p[i]);
+        if (j && stands_for(j, task))
+            return fate_of_record(j);
+    }
+    return (struct fate){0};
+}
+
+static bool is_head(const struct job *j) {
+    return j->array && j->array->job_id == j->id;
+}
+
+static uint32_t verdict_of(struct fate f, uint32_t kind) {
+    switch ((enum dep_kind)kind) {
+    case DEP_AFTER: return f.began ? DEP_DONE : DEP_WAITING;
+    case DEP_AFTERANY: return f.over ? DEP_DONE : DEP_WAITING;
     case DEP_AFTEROK:
-    case DEP_AFTERCORR: return !over ? DEP_WAITING : parent->state == JOB_COMPLETED ? DEP_DONE : DEP_NEVER;
-    case DEP_AFTERNOTOK: return !over ? DEP_WAITING : parent->state == JOB_COMPLETED ? DEP_NEVER : DEP_DONE;
+    case DEP_AFTERCORR: return !f.over ? DEP_WAITING : f.ok ? DEP_DONE : DEP_NEVER;
+    case DEP_AFTERNOTOK: return !f.over ? DEP_WAITING : f.ok ? DEP_NEVER : DEP_DONE;
     case DEP_SINGLETON: return DEP_WAITING; /* of all jobs of a name and user: the planner's, not one parent's */
     }
     return DEP_NEVER;
 }
 
-static void resolve_one(struct apply *ap, uint32_t child_id, const struct job *parent) {
-    const struct job *old = state_job(ap->s, child_id);
-    if (!old || job_is_over(old))
-        return;
-    struct job next = *old;
-    struct dep *deps = arena_memdup(ap->arena, old->deps, old->n_deps * sizeof(*deps));
-    bool changed = false;
-    for (uint32_t i = 0; i < old->n_deps; i++) {
-        if (deps[i].job_id != parent->id || deps[i].state != DEP_WAITING)
-            continue;
-        deps[i].state = deps_verdict(&deps[i], parent);
-        changed |= deps[i].state != DEP_WAITING;
+/* A group's tasks wait together: for the first partner that is not over. Tasks without one wait for nobody. */
+static uint32_t verdict_corr(const struct state *s, const struct job *head, const struct job *child) {
+    const struct array_range *all = job_spec_more(head->spec)->array_ranges, one = {child->array->task - 1,
+                                                                                    child->array->task - 1};
+    uint32_t n_all = job_spec_more(head->spec)->n_array_ranges;
+    bool group = job_is_group(child);
+    const struct array_range *mine = group ? child->array->pending : &one;
+    uint32_t n_mine = group ? child->array->n_pending : 1, verdict = DEP_DONE;
+    for (uint32_t i = 0; i < n_mine; i++) {
+        for (uint32_t t = mine[i].first; t <= mine[i].last; t++) {
+            struct fate f = array_has(all, n_all, t) ? fate_of_task(s, head, t) : (struct fate){0};
+            uint32_t v = f.known ? verdict_of(f, DEP_AFTERCORR) : DEP_DONE;
+            if (v == DEP_WAITING)
+                return v;
+            verdict = v == DEP_NEVER ? v : verdict;
+        }
     }
-    if (!changed)
-        return;
+    return verdict;
+}
+
+/* False: there is nothing to judge by any more. */
+static bool judge(const struct state *s, const struct job *child, const struct dep *d, int64_t now_ms,
+                  struct dep *out) {
+    const struct job *p = d->job_id && !d->is_final ? state_job(s, d->job_id) : NULL;
+    if (!p)
+        return false;
+    *out = *d;
+    if (d->kind == DEP_AFTERCORR && is_head(p) && child->array && (!d->task || d->task == DEP_ALL_TASKS)) {
+        out->state = verdict_corr(s, p, child);
+        return true;
+    }
+    bool whole = is_head(p) && (!d->task || d->task == DEP_ALL_TASKS);
+    struct fate f = whole                     ? fate_of_array(p)
+                    : is_head(p) && d->task ? fate_of_task(s, p, d->task - 1)
+                                              : fate_of_record(p);
+    if (!f.known)
+        return false; /* that task has left the state */
+    out->state = verdict_of(f, d->kind);
+    if (d->kind != DEP_AFTER || out->state != DEP_DONE || !d->minutes)
+        out->from_unix = 0;
+    else if (d->state != DEP_DONE)
+        out->from_unix = (f.began_ms ? f.began_ms : now_ms) / 1000 + 60 * (int64_t)d->minutes;
+    return true;
+}
+
+static bool rejudge(struct apply *ap, uint32_t child_id, uint32_t parent_id) {
+    const struct job *old = state_job(ap->s, child_id);
+    struct dep *deps = NULL;
+    for (uint32_t i = 0; old && i < old->n_deps; i++) {
+        struct dep next;
+        if ((parent_id && old->deps[i].job_id != parent_id) || !judge(ap->s, old, &old->deps[i], ap->now_ms, &next) ||
+            next.state == old->deps[i].state)
+            continue;
+        if (!deps)
+            deps = arena_memdup(ap->arena, old->deps, old->n_deps * sizeof(*deps));
+        deps[i] = next;
+    }
+    if (!deps)
+        return false;
+    struct job next = *old;
     next.deps = deps;
     state_put_job(ap->s, &next);
-    apply_event(ap, EV_JOB_CHANGED, child_id, next.start_no, 0);
+    if (!job_is_over(&next))
+        apply_event(ap, EV_JOB_CHANGED, child_id, next.start_no, 0);
+    return true;
+}
+
+/* ---- aftercorr ---- */
+
+static bool has_corr(const struct job *j, uint32_t array_id) {
+    for (uint32_t i = 0; i < j->n_deps; i++)
+        if (j->deps[i].kind == DEP_AFTERCORR && j->deps[i].job_id == array_id && !j->deps[i].is_final)
+            return true;
+    return false;
+}
+
+/* The tasks of a waiting group whose partners `over` stands for get a record of their own. */
+static void split_corr(struct apply *ap, uint32_t child_id, const struct job *over) {
+    const struct job *child = state_job(ap->s, child_id);
+    if (!child || !job_is_group(child) || child->state != JOB_PENDING || !has_corr(child, over->array->job_id))
+        return;
+    struct array_range one = {over->array->task - 1, over->array->task - 1};
+    bool group = job_is_group(over);
+    uint32_t n;
+    const struct array_range *tasks =
+        array_both(ap, child->array->pending, child->array->n_pending, group ? over->array->pending : &one,
+                   group ? over->array->n_pending : 1, &n);
+    if (!n || array_count(tasks, n) >= job_n_tasks(child))
+        return; /* none, or all that are left: these may keep the record */
+    uint32_t id = array_split(ap, child, tasks, n, 0, NULL);
+    if (!id)
+        return;
+    apply_event(ap, EV_JOB_PENDING, id, child->start_no, 0);
+    rejudge(ap, id, 0);
+}
+
+static void split_corr_all(struct apply *ap, uint32_t child_id, uint32_t array_id) {
+    const struct idset *others = idset_of(&ap->s->arrays, array_id);
+    uint32_t n = others ? (uint32_t)others->ids.n : 0;
+    uint32_t *ids = arena_memdup(ap->arena, n ? others->ids.p : NULL, n * sizeof(*ids));
+    for (uint32_t i = 0; i <= n; i++) {
+        const struct job *p = state_job(ap->s, i ? ids[i - 1] : array_id);
+        if (p && p->array && job_is_over(p))
+            split_corr(ap, child_id, p);
+    }
+}
+
+/* ---- events ---- */
+
+static void resolve_key(struct apply *ap, uint32_t key, const struct job *parent) {
+    const struct idset *c = idset_of(&ap->s->children, key);
+    if (!c)
+        return;
+    size_t n = c->ids.n; /* grows when groups are split: those are judged there */
+    uint32_t *ids = arena_memdup(ap->arena, c->ids.p, n * sizeof(*ids));
+    bool corr = parent->array && key == parent->array->job_id && job_is_over(parent);
+    for (size_t i = 0; i < n; i++) {
+        if (corr)
+            split_corr(ap, ids[i], parent);
+        rejudge(ap, ids[i], key);
+    }
 }
 
 void deps_resolve(struct apply *ap, const struct job *parent) {
-    struct children *c = children_of(ap->s, parent->id, false);
     struct job copy = *parent; /* the record may be replaced while we go */
-    for (size_t i = 0; c && i < c->ids.n; i++)
-        resolve_one(ap, c->ids.p[i], &copy);
-    if (c && job_is_over(&copy))
-        deps_unindex(ap->s, copy.id);
+    resolve_key(ap, copy.id, &copy);
+    if (copy.array && copy.array->job_id != copy.id)
+        resolve_key(ap, copy.array->job_id, &copy);
+}
+
+void deps_orphan(struct apply *ap, uint32_t parent_id) {
+    const struct idset *c = idset_of(&ap->s->children, parent_id);
+    size_t n = c ? c->ids.n : 0;
+    uint32_t *ids = arena_memdup(ap->arena, c ? c->ids.p : NULL, n * sizeof(*ids));
+    for (size_t i = 0; i < n; i++) {
+        const struct job *old = state_job(ap->s, ids[i]);
+        if (!old)
+            continue;
+        struct job next = *old;
+        struct dep *deps = arena_memdup(ap->arena, old->deps, old->n_deps * sizeof(*deps));
+        for (uint32_t k = 0; k < old->n_deps; k++)
+            deps[k].is_final |= deps[k].job_id == parent_id;
+        next.deps = deps;
+        state_put_job(ap->s, &next);
+    }
+    idset_drop(&ap->s->children, parent_id);
+}
+
+void deps_judge(struct apply *ap, uint32_t job_id) {
+    const struct job *j = state_job(ap->s, job_id);
+    if (!j || !j->n_deps)
+        return;
+    for (uint32_t i = 0; i < j->n_deps && job_is_group(j); i++)
+        if (j->deps[i].kind == DEP_AFTERCORR)
+            split_corr_all(ap, job_id, j->deps[i].job_id);
+    rejudge(ap, job_id, 0);
+}
+
+/* ---- new ones ---- */
+
+/* Whether job_id is among those that `from` waits for, near or far. */
+static bool leads_to(const struct state *s, uint32_t from, uint32_t job_id) {
+    struct map64 seen = {0};
+    VEC(uint32_t) todo = {0};
+    bool found = false;
+    vec_push(&todo, from);
+    for (size_t at = 0; at < todo.n && !found && todo.n < CYCLE_MAX; at++) {
+        const struct job *j = state_job(s, todo.p[at]);
+        found = todo.p[at] == job_id;
+        for (uint32_t i = 0; j && !found && i < j->n_deps; i++) {
+            uint32_t next = j->deps[i].job_id;
+            if (!next || j->deps[i].state != DEP_WAITING || map64_get(&seen, next))
+                continue;
+            map64_put(&seen, next, &seen);
+            vec_push(&todo, next);
+        }
+    }
+    map64_fini(&seen);
+    vec_fini(&todo);
+    return found;
+}
+
+static bool is_there(const struct state *s, const struct dep *d) {
+    const struct job *p = state_job(s, d->job_id);
+    if (!p)
+        return false;
+    if (!d->task || d->task == DEP_ALL_TASKS)
+        return !d->task || is_head(p);
+    return is_head(p) && fate_of_task(s, p, d->task - 1).known;
+}
+
+/* A parent that is not here any more can't be waited for: Slurm's "Job dependency problem". */
+int deps_check(struct apply *ap, uint32_t job_id, const struct job_spec *spec, struct dep *out) {
+    bool is_new = !state_job(ap->s, job_id); /* nobody can name it yet */
+    for (uint32_t i = 0; i < spec->n_deps; i++) {
+        const struct dep *d = &spec->deps[i];
+        if (d->kind < DEP_AFTER || d->kind > DEP_AFTERCORR)
+            return E_DEPENDENCY;
+        if (d->job_id && (!is_there(ap->s, d) || (!is_new && leads_to(ap->s, d->job_id, job_id))))
+            return E_DEPENDENCY;
+        if (!out)
+            continue;
+        out[i] = *d;
+        out[i].state = DEP_WAITING;
+        out[i].from_unix = 0;
+        out[i].is_final = false;
+    }
+    return 0;
+}
+
+void deps_replace(struct apply *ap, struct job *j, const struct job_spec *spec) {
+    struct dep *deps = arena_calloc(ap->arena, spec->n_deps + 1, sizeof(*deps));
+    deps_unindex(ap->s, j);
+    deps_check(ap, j->id, spec, deps);
+    j->deps = deps;
+    j->n_deps = spec->n_deps;
+    deps_index(ap->s, j);
+}
+
+bool deps_are_sound(const struct state *s, const struct job *j) {
+    for (uint32_t i = 0; i < j->n_deps; i++) {
+        const struct dep *d = &j->deps[i];
+        struct dep next;
+        if (!d->job_id || d->is_final)
+            continue;
+        if (!idset_has(idset_of(&s->children, d->job_id), j->id))
+            return false;
+        if (judge(s, j, d, 0, &next) && next.state != d->state)
+            return false;
+    }
+    return true;
 }

@@ -6,6 +6,7 @@
 #define SPUR_CORE_STATE_INSIDE_H
 
 #include "base/map.h"
+#include "core/state/idset.h"
 #include "core/state/state.h"
 
 #define TOKEN_KEEP_MS 600000
@@ -14,7 +15,7 @@
 
 struct state {
     struct cow_epochs *epochs;
-    struct cow_table jobs, nodes, parts, tokens;
+    struct cow_table jobs, nodes, parts, tokens, steps;
     struct cluster *cluster; /* packed; never NULL */
     struct counters counters;
     uint64_t index;
@@ -22,7 +23,10 @@ struct state {
 
     /* Derived, made again after a restore, not part of the digest. */
     struct map64 token_at;  /* scope of a token → its number + 1, as a pointer */
-    struct map64 children;  /* job id → struct children: the jobs that depend on it */
+    struct map64 children;  /* job id → the jobs that name it in a dependency */
+    struct map64 arrays;    /* array id → its records but for its own; count: those of all that hold nodes */
+    struct map64 node_jobs; /* node id → the jobs that hold a share of it */
+    struct maps licenses;   /* name → struct license_use */
     struct maps node_names; /* name → node id as a pointer */
     size_t n_state[JOB_N_STATES];
 };
@@ -54,6 +58,10 @@ struct apply {
 void state_put_job(struct state *s, const struct job *j);
 void state_del_job(struct state *s, uint32_t id);
 void state_put_node(struct state *s, const struct node *n);
+void state_del_node(struct state *s, uint32_t id);
+void state_put_step(struct state *s, const struct step *st);
+void state_del_step(struct state *s, uint32_t job_id, uint32_t id);
+void state_del_steps(struct state *s, uint32_t job_id); /* all of the job's */
 void state_set_cluster(struct state *s, const struct cluster *c);
 void state_set_parts(struct state *s, const struct part *parts, uint32_t n);
 static inline const struct job *state_job(const struct state *s, uint32_t id) {
@@ -62,11 +70,15 @@ static inline const struct job *state_job(const struct state *s, uint32_t id) {
 static inline const struct node *state_node(const struct state *s, uint32_t id) {
     return cow_get(s->nodes.root, id);
 }
+static inline const struct step *state_step(const struct state *s, uint32_t job_id, uint32_t step_id) {
+    return cow_get(s->steps.root, step_key(job_id, step_id));
+}
 void state_derive(struct state *s); /* makes the derived part from the tables */
 
 /* ---- apply.c ---- */
 
 void apply_event(struct apply *ap, enum event_kind kind, uint32_t job_id, uint32_t start_no, uint32_t node_id);
+void apply_step_event(struct apply *ap, enum event_kind kind, const struct step *st);
 int apply_refuse(struct apply *ap, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 /* Items of the answer, one a job, in order. `fmt` NULL: the code's sentence. */
 struct answer_item *apply_items(struct apply *ap, uint32_t n);
@@ -80,21 +92,77 @@ uint64_t token_scope(const uint8_t *token, uint32_t uid);
 
 /* ---- deps.c ---- */
 
-void deps_index(struct state *s, const struct job *j);   /* a job appears */
-void deps_unindex(struct state *s, uint32_t parent_id);  /* the parent leaves the state */
-void deps_free(struct state *s);
-uint32_t deps_verdict(const struct dep *d, const struct job *parent); /* enum dep_state */
-void deps_resolve(struct apply *ap, const struct job *parent); /* the parent is over, or began */
+void deps_index(struct state *s, const struct job *j);   /* a job appears, */
+void deps_unindex(struct state *s, const struct job *j); /* and goes */
+/* 0 or E_DEPENDENCY; `out`, where not NULL, gets spec's dependencies. `job_id` may exist already or not. */
+int deps_check(struct apply *ap, uint32_t job_id, const struct job_spec *spec, struct dep *out);
+/* Puts spec's dependencies, which were checked, in the place of j's. Doesn't put j. */
+void deps_replace(struct apply *ap, struct job *j, const struct job_spec *spec);
+void deps_judge(struct apply *ap, uint32_t job_id); /* the job has just got its dependencies */
+void deps_resolve(struct apply *ap, const struct job *parent); /* the parent is over, or began, or waits again */
+void deps_orphan(struct apply *ap, uint32_t parent_id); /* it is about to leave the state */
+bool deps_are_sound(const struct state *s, const struct job *j); /* what is kept is what the parents' records say */
+
+/* ---- targets.c ---- */
+
+/* Does something to one record, or refuses. `dry`: only says whether it would. */
+typedef int (*target_fn)(struct apply *ap, const struct job *j, void *arg, bool dry);
+/* One item of the answer for each id and target, in order. A whole array is done when one of its records is. */
+void targets_each(struct apply *ap, const uint32_t *ids, uint32_t n_ids, const struct job_target *targets, uint32_t n,
+                  target_fn fn, void *arg);
+int target_each(struct apply *ap, const struct job_target *t, target_fn fn, void *arg);
+/* Takes tasks, not all, out of a group: a record of their own. Its id (`id`, or the next free one); 0: none is free. */
+uint32_t array_split(struct apply *ap, const struct job *from, const struct array_range *tasks, uint32_t n,
+                     uint32_t id, const char *sluid);
+const struct array_range *array_both(struct apply *ap, const struct array_range *a, uint32_t n_a,
+                                     const struct array_range *b, uint32_t n_b, uint32_t *out_n);
+const char *derived_sluid(struct apply *ap, const char *from, uint32_t id);
+
+/* ---- arrays.c: the counters in an array's own record, and the index of its others ---- */
+
+void arrays_put(struct state *s, const struct job *old, const struct job *j); /* puts j */
+void arrays_del(struct state *s, const struct job *j);
+void arrays_derive(struct state *s, const struct job *j);
+bool job_has_begun(const struct job *j);
+uint32_t job_n_tasks(const struct job *j); /* of an array that the record stands for */
+
+/* ---- share.c: generic resources, sharing, licences ---- */
+
+struct license_use {
+    uint32_t used;
+    char name[];
+};
+int share_check(struct apply *ap, const struct job *j, const struct job_start *st, const struct node *n,
+                const struct job_node *want);
+void share_hold(struct apply *ap, const struct job *j, const struct job_node *jn, struct node *n, bool take);
+/* What the start is to have, chosen among alternatives where it doesn't say; E_LICENSE. */
+int licenses_pick(struct apply *ap, const struct job_spec *spec, const struct job_start *st,
+                  const struct license_ask **out, uint32_t *out_n);
+void licenses_count(struct state *s, const struct job *j, bool take);
+void licenses_free(struct state *s);
+
+/* ---- apply_step.c ---- */
+
+void steps_end(struct apply *ap, const struct job *j); /* the job is to end */
+void steps_node_clean(struct apply *ap, const struct job *j, uint32_t node_id);
+
+/* ---- others ---- */
+
+void node_overlay_apply(struct apply *ap, struct node *n); /* apply_node.c: configuration and what was set by hand */
+bool job_may_requeue(const struct state *s, const struct job *j); /* apply_steer.c */
 
 /* ---- run.c: what several commands do to a run ---- */
 
-/* Takes `nodes` of the job from, or gives them back to, the nodes' records. */
+/* Takes `nodes` of the job, which is put already, from the nodes' records. */
 void run_hold_nodes(struct apply *ap, const struct job *j);
-void run_free_node(struct apply *ap, const struct job_node *jn);
 /* The run is to end as `state` for `reason`: becomes completing, and over when no node is left. */
 void run_end(struct apply *ap, struct job *j, uint32_t state, uint32_t reason);
 /* Marks one node of the run as clean and closes the run when it was the last. Puts the job. */
 void run_node_clean(struct apply *ap, struct job *j, uint32_t node_id);
+/* A job that is over, or whose run has just ended, waits again: hold and sluid are in its job_rare. Puts the job. */
+void run_requeue(struct apply *ap, struct job *j);
+uint32_t job_max_requeues(const struct state *s);
+void run_count_suspended(const struct apply *ap, struct job_rare *r); /* it is suspended no longer */
 /* A copy of the job's nodes that may be changed, in the arena. */
 struct job_node *run_own_nodes(struct apply *ap, struct job *j);
 

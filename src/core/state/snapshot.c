@@ -20,7 +20,7 @@
 #define SNAPSHOT_VERSION 1u
 #define CHUNK_BYTES 65536u
 
-enum row { ROW_HEAD = 0, ROW_CLUSTER = 1, ROW_PART = 2, ROW_NODE = 3, ROW_JOB = 4, ROW_TOKEN = 5 };
+enum row { ROW_HEAD = 0, ROW_CLUSTER = 1, ROW_PART = 2, ROW_NODE = 3, ROW_JOB = 4, ROW_TOKEN = 5, ROW_STEP = 6 };
 
 #define SNAP_HEAD_FIELDS(F) F(U64, index, 1, _) F(U64, digest, 2, _) F(SUB, counters, 3, counters)
 REC_DECLARE(snap_head, SNAP_HEAD_FIELDS)
@@ -91,6 +91,8 @@ static int write_all(struct writer *w, const struct view *v) {
         rc = add_table(w, ROW_JOB, v->jobs, job_rec());
     if (!rc)
         rc = add_table(w, ROW_TOKEN, v->tokens, token_rec_rec());
+    if (!rc)
+        rc = add_table(w, ROW_STEP, v->steps, step_rec());
     return rc ? rc : flush(w, true);
 }
 
@@ -112,6 +114,7 @@ static const struct rec_desc *row_desc(unsigned table) {
     case ROW_NODE: return node_rec();
     case ROW_JOB: return job_rec();
     case ROW_TOKEN: return token_rec_rec();
+    case ROW_STEP: return step_rec();
     default: return NULL;
     }
 }
@@ -141,6 +144,11 @@ static int take_row(struct state *s, unsigned table, uint64_t key, const void *r
         if (((const struct token_rec *)rec)->n_token != COMMAND_TOKEN_SIZE)
             return E_CORRUPT;
         cow_put(&s->tokens, key, rec_pack(token_rec_rec(), rec));
+        return 0;
+    case ROW_STEP:
+        if (!key || step_key(((const struct step *)rec)->job_id, ((const struct step *)rec)->id) != key)
+            return E_CORRUPT;
+        cow_put(&s->steps, key, rec_pack(step_rec(), rec));
         return 0;
     default: return E_CORRUPT;
     }

@@ -22,6 +22,7 @@ struct state *state_new(void) {
     cow_init(&s->nodes, s->epochs);
     cow_init(&s->parts, s->epochs);
     cow_init(&s->tokens, s->epochs);
+    cow_init(&s->steps, s->epochs);
     s->cluster = rec_pack(cluster_rec(), &(struct cluster){0});
     s->counters = (struct counters){.next_job_id = 1, .next_node_id = 1, .next_token_no = 1};
     return s;
@@ -34,10 +35,14 @@ void state_free(struct state *s) {
     cow_fini(&s->nodes);
     cow_fini(&s->parts);
     cow_fini(&s->tokens);
+    cow_fini(&s->steps);
     rec_free(s->cluster);
     map64_fini(&s->token_at);
     maps_fini(&s->node_names);
-    deps_free(s);
+    idset_fini(&s->children);
+    idset_fini(&s->arrays);
+    idset_fini(&s->node_jobs);
+    licenses_free(s);
     cow_epochs_free(s->epochs);
     free(s);
 }
@@ -48,15 +53,50 @@ static void count_job(struct state *s, const struct job *j, int by) {
 }
 
 void state_put_job(struct state *s, const struct job *j) {
-    count_job(s, state_job(s, j->id), -1);
+    const struct job *old = state_job(s, j->id);
+    count_job(s, old, -1);
     count_job(s, j, 1);
-    cow_put(&s->jobs, j->id, rec_pack(job_rec(), j));
+    if (j->array)
+        arrays_put(s, old, j);
+    else
+        cow_put(&s->jobs, j->id, rec_pack(job_rec(), j));
+    if (!old)
+        deps_index(s, j);
 }
 
 void state_del_job(struct state *s, uint32_t id) {
-    count_job(s, state_job(s, id), -1);
-    deps_unindex(s, id);
+    const struct job *j = state_job(s, id);
+    if (!j)
+        return;
+    count_job(s, j, -1);
+    deps_unindex(s, j);
+    if (j->array)
+        arrays_del(s, j);
+    if (job_rare_of(j)->next_step_id)
+        state_del_steps(s, id);
     cow_del(&s->jobs, id);
+}
+
+void state_put_step(struct state *s, const struct step *st) {
+    cow_put(&s->steps, step_key(st->job_id, st->id), rec_pack(step_rec(), st));
+}
+
+void state_del_step(struct state *s, uint32_t job_id, uint32_t id) {
+    cow_del(&s->steps, step_key(job_id, id));
+}
+
+void state_del_steps(struct state *s, uint32_t job_id) {
+    const struct step *st;
+    for (uint64_t k = step_key(job_id, 0); (st = cow_next(s->steps.root, &k)) && st->job_id == job_id; k++)
+        cow_del(&s->steps, k);
+}
+
+void state_del_node(struct state *s, uint32_t id) {
+    const struct node *n = state_node(s, id);
+    if (!n)
+        return;
+    maps_del(&s->node_names, n->name);
+    cow_del(&s->nodes, id);
 }
 
 void state_put_node(struct state *s, const struct node *n) {
@@ -96,6 +136,14 @@ void state_derive(struct state *s) {
     for (; (j = cow_next(s->jobs.root, &k)); k++) {
         count_job(s, j, 1);
         deps_index(s, j);
+        if (j->array)
+            arrays_derive(s, j);
+        if (!job_holds_nodes(j))
+            continue;
+        licenses_count(s, j, true);
+        for (uint32_t i = 0; i < j->n_nodes; i++)
+            if (!j->nodes[i].is_done)
+                idset_add(&s->node_jobs, j->nodes[i].node_id, j->id);
     }
     for (k = 0; (n = cow_next(s->nodes.root, &k)); k++)
         maps_put(&s->node_names, n->name, (void *)(uintptr_t)n->id);
@@ -115,6 +163,8 @@ uint64_t state_digest(const struct state *s) {
     auto_buf all = {0};
     for (size_t i = 0; i < ARRAY_LEN(parts); i++)
         buf_u64le(&all, parts[i]);
+    if (s->steps.n) /* without any the digest is that of the first format */
+        buf_u64le(&all, s->steps.digest);
     return hash_fixed(all.p, all.n);
 }
 
@@ -126,6 +176,7 @@ void state_peek(const struct state *s, struct view *out) {
         .nodes = s->nodes.root,
         .parts = s->parts.root,
         .tokens = s->tokens.root,
+        .steps = s->steps.root,
         .cluster = s->cluster,
         .counters = s->counters,
     };
@@ -147,7 +198,8 @@ struct state_stats state_stats(const struct state *s) {
         .jobs = s->jobs.n,
         .nodes = s->nodes.n,
         .tokens = s->tokens.n,
-        .bytes = s->jobs.bytes + s->nodes.bytes + s->parts.bytes + s->tokens.bytes,
+        .steps = s->steps.n,
+        .bytes = s->jobs.bytes + s->nodes.bytes + s->parts.bytes + s->tokens.bytes + s->steps.bytes,
         .waiting = cow_waiting(s->epochs),
         .pending = s->n_state[JOB_PENDING],
         .running = s->n_state[JOB_RUNNING] + s->n_state[JOB_SUSPENDED],

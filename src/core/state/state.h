@@ -32,10 +32,17 @@ enum event_kind {
     EV_JOB_PURGED,
     EV_NODE_CHANGED,    /* joined, came back, down, got free resources */
     EV_CONFIG_CHANGED,
+    EV_STEP_STARTED,
+    EV_STEP_ENDING,  /* end its tasks; not said when the whole job is to end: EV_JOB_ENDING says it */
+    EV_STEP_OVER,    /* final; nothing of it runs */
+    EV_JOB_SUSPENDED, /* stop what runs of it */
+    EV_JOB_RESUMED,   /* and let it go on */
+    EV_JOB_REQUEUED,  /* a run is over whose job is to be queued again; EV_JOB_PENDING follows */
 };
 struct event {
     enum event_kind kind;
     uint32_t job_id, start_no, node_id;
+    uint32_t step_id; /* of the EV_STEP_ ones */
 };
 
 /* The outcome of one apply; give the same struct to every call, finish it once. */
@@ -44,6 +51,7 @@ struct applied {
     struct err why;
     struct buf answer; /* struct answer, encoded */
     VEC(struct event) events;
+    VEC(void *) lives; /* struct job, packed: one for each EV_JOB_REQUEUED, in order; as history has it */
 };
 void applied_fini(struct applied *r);
 
@@ -72,6 +80,7 @@ bool state_answered(const struct state *s, const uint8_t token[COMMAND_TOKEN_SIZ
 struct state_stats {
     size_t jobs, nodes, tokens, bytes, waiting; /* bytes: held by records; waiting: kept for views only */
     size_t pending, running, over;
+    size_t steps;
 };
 struct state_stats state_stats(const struct state *s);
 void state_set_checking(struct state *s, bool on); /* run all invariants after each apply; slow */

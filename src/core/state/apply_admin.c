@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What administrators do to nodes, and the tokens that admit new ones.
+ */
+#include "base/mem.h"
+#include "base/str.h"
+#include "core/state/inside.h"
+
+#define TOKENS_MAX 1000u
+
+/* ---- nodes ---- */
+
+static void set_drains(struct apply *ap, struct node *n, const struct cmd_node_update *cmd, bool add) {
+    struct drain *drains = arena_calloc(ap->arena, n->n_drains + 1, sizeof(*drains));
+    uint32_t k = 0;
+    for (uint32_t i = 0; i < n->n_drains; i++) {
+        bool is_admins = str_eq(n->drains[i].owner, "admin");
+        /* resume lifts what only a person may: his own, and that an agent could not kill something */
+        bool goes = is_admins || (!add && str_eq(n->drains[i].owner, "agent"));
+        if (!goes)
+            drains[k++] = n->drains[i];
+    }
+    if (add)
+        drains[k++] = (struct drain){
+            .owner = "admin", .text = cmd->reason, .since_unix = ap->now_ms / 1000, .user = cmd->user};
+    n->drains = drains;
+    n->n_drains = k;
+}
+
+static void set_fields(struct apply *ap, struct node *n, const struct cmd_node_update *cmd) {
+    struct node_set *set = arena_calloc(ap->arena, 1, sizeof(*set));
+    if (n->set)
+        *set = *n->set;
+    if (cmd->has_features) {
+        set->has_features = true;
+        set->features = cmd->features;
+        set->n_features = cmd->n_features;
+    }
+    if (cmd->weight)
+        set->weight = cmd->weight;
+    n->set = set;
+    node_overlay_apply(ap, n);
+}
+
+static int update_node(struct apply *ap, const struct node *old, const struct cmd_node_update *cmd) {
+    struct node n = *old;
+    switch ((enum node_op)cmd->op) {
+    case NODE_OP_DRAIN: set_drains(ap, &n, cmd, true); break;
+    case NODE_OP_RESUME:
+        set_drains(ap, &n, cmd, false);
+        if (n.down_set) {
+            n.down_set = false;
+            n.base = NODE_UP; /* it is asked at once: when it is silent it goes down as any other */
+            n.down_reason = NULL;
+            n.down_since_unix = 0;
+        }
+        break;
+    case NODE_OP_DOWN:
+        n.base = NODE_DOWN;
+        n.down_set = true;
+        n.down_reason = cmd->reason;
+        n.down_since_unix = ap->now_ms / 1000;
+        break;
+    case NODE_OP_DELETE:
+        if (n.n_jobs)
+            return E_NODES_BUSY;
+        state_del_node(ap->s, n.id);
+        apply_event(ap, EV_NODE_CHANGED, 0, 0, n.id);
+        return 0;
+    case NODE_OP_SET: set_fields(ap, &n, cmd); break;
+    default: return E_SYNTAX;
+    }
+    state_put_node(ap->s, &n);
+    apply_event(ap, EV_NODE_CHANGED, 0, 0, n.id);
+    return 0;
+}
+
+/* All of them or none: a list is one wish. */
+int apply_node_update(struct apply *ap, const struct cmd_node_update *cmd) {
+    if (cmd->op < NODE_OP_DRAIN || cmd->op > NODE_OP_SET)
+        return apply_refuse(ap, E_SYNTAX, "node operation %u is not known", cmd->op);
+    for (uint32_t i = 0; i < cmd->n_node_ids; i++) {
+        const struct node *n = state_node(ap->s, cmd->node_ids[i]);
+        if (!n)
+            return apply_refuse(ap, E_NODE_NAME, "%s", err_sentence(E_NODE_NAME));
+        if (cmd->op == NODE_OP_DELETE && n->n_jobs)
+            return apply_refuse(ap, E_NODES_BUSY, "node %s has jobs", n->name);
+    }
+    for (uint32_t i = 0; i < cmd->n_node_ids; i++) {
+        const struct node *n = state_node(ap->s, cmd->node_ids[i]);
+        if (n) /* named twice, and deleted */
+            update_node(ap, n, cmd);
+    }
+    return 0;
+}
+
+/* ---- tokens ---- */
+
+static int token_add(struct apply *ap, const struct join_token *t) {
+    struct cluster next = *ap->s->cluster;
+    if (!t->id || !t->hash)
+        return apply_refuse(ap, E_SYNTAX, "a token needs an id and a hash");
+    struct join_token *list = arena_calloc(ap->arena, next.n_tokens + 1, sizeof(*list));
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < next.n_tokens; i++) {
+        if (str_eq(next.tokens[i].id, t->id))
+            return apply_refuse(ap, E_EXISTS, "token %s exists already", t->id);
+        if (!next.tokens[i].until_unix || next.tokens[i].until_unix > ap->now_ms / 1000) /* the others are void */
+            list[n++] = next.tokens[i];
+    }
+    if (n >= TOKENS_MAX)
+        return apply_refuse(ap, E_BUSY, "there are %u tokens; revoke some", n);
+    list[n] = *t;
+    list[n].created_unix = t->created_unix ? t->created_unix : ap->now_ms / 1000;
+    next.tokens = list;
+    next.n_tokens = n + 1;
+    state_set_cluster(ap->s, &next);
+    return 0;
+}
+
+static int token_revoke(struct apply *ap, const char *id) {
+    struct cluster next = *ap->s->cluster;
+    struct join_token *list = arena_calloc(ap->arena, next.n_tokens + 1, sizeof(*list));
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < next.n_tokens; i++)
+        if (!str_eq(next.tokens[i].id, id))
+            list[n++] = next.tokens[i];
+    if (n == next.n_tokens)
+        return apply_refuse(ap, E_NOT_FOUND, "there is no token %s", id);
+    next.tokens = list;
+    next.n_tokens = n;
+    state_set_cluster(ap->s, &next);
+    return 0;
+}
+
+int apply_join_token(struct apply *ap, const struct cmd_join_token *cmd) {
+    if (!cmd->add && !cmd->revoke)
+        return apply_refuse(ap, E_SYNTAX, "nothing to add or revoke");
+    int rc = cmd->add ? token_add(ap, cmd->add) : 0;
+    return rc || !cmd->revoke ? rc : token_revoke(ap, cmd->revoke);
+}

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * New values of a job's fields (scontrol update). Which ones a job that runs allows is Slurm's rule.
+ */
+#include "base/mem.h"
+#include "core/state/inside.h"
+
+#define CHANGES_OF_A_RUN                                                                                               \
+    (CHANGE_NAME | CHANGE_COMMENT | CHANGE_TIME_LIMIT | CHANGE_TIME_MIN | CHANGE_NICE | CHANGE_PRIORITY |              \
+     CHANGE_REQUEUE | CHANGE_ARRAY_LIMIT)
+#define CHANGES_ALL ((CHANGE_HOLD << 1) - 1)
+
+struct change {
+    const struct cmd_update *cmd;
+    struct job job;
+    struct job_spec spec;
+    struct job_more more;
+    struct job_rare rare;
+    struct job_array array;
+};
+
+static int check(struct apply *ap, const struct cmd_update *cmd, const struct job *j) {
+    bool is_head = j->array && j->array->job_id == j->id;
+    if (j->state >= JOB_COMPLETED)
+        return E_JOB_DONE;
+    if (cmd->changes & CHANGE_ARRAY_LIMIT && !is_head && !(j->array && cmd->changes & ~CHANGE_ARRAY_LIMIT))
+        return E_UNSUPPORTED;
+    if (j->state == JOB_PENDING && !j->completing) {
+        if (cmd->changes & CHANGE_PRIORITY && cmd->priority_set && j->hold)
+            return E_JOB_HELD;
+        if (cmd->changes & CHANGE_HOLD && j->hold == HOLD_ADMIN && !cmd->as_admin)
+            return E_DENIED;
+        return cmd->changes & CHANGE_DEPENDENCY ? deps_check(ap, j->id, cmd->spec, NULL) : 0;
+    }
+    if (cmd->changes & CHANGE_NODES)
+        return E_UNSUPPORTED;
+    return cmd->changes & ~CHANGES_OF_A_RUN ? E_JOB_NOT_PENDING : 0;
+}
+
+/* Fields of the spec; a list goes with its count. */
+static void set_spec(struct change *c) {
+    const struct job_spec *from = c->cmd->spec;
+    struct job_spec *to = &c->spec;
+    uint32_t bits = c->cmd->changes;
+#define SET(bit, ...)                                                                                                  \
+    if (bits & (bit)) {                                                                                                \
+        __VA_ARGS__                                                                                                    \
+    }
+#define COPY(x) to->x = from->x;
+    SET(CHANGE_NAME, COPY(name))
+    SET(CHANGE_COMMENT, COPY(comment))
+    SET(CHANGE_TIME_LIMIT, COPY(time_limit_min))
+    SET(CHANGE_BEGIN, COPY(begin_unix))
+    SET(CHANGE_PARTITION, COPY(partition))
+    SET(CHANGE_ACCOUNT, COPY(account))
+    SET(CHANGE_QOS, COPY(qos))
+    SET(CHANGE_NICE, COPY(nice))
+    SET(CHANGE_NODES, COPY(min_nodes) COPY(max_nodes) COPY(min_nodes_given))
+    SET(CHANGE_TASKS, COPY(n_tasks) COPY(n_tasks_given) COPY(cpus_per_task) COPY(cpus_per_task_given))
+    SET(CHANGE_MEMORY, COPY(mem_node_mb) COPY(mem_all))
+    SET(CHANGE_NODE_LISTS, COPY(req_nodes) COPY(n_req_nodes) COPY(exc_nodes) COPY(n_exc_nodes))
+    SET(CHANGE_DEPENDENCY, COPY(dependency))
+    SET(CHANGE_REQUEUE, COPY(no_requeue))
+    SET(CHANGE_OUTPUT, COPY(std_out) COPY(std_err) COPY(std_in))
+#undef COPY
+}
+
+static void set_more(struct change *c) {
+    const struct job_more *from = job_spec_more(c->cmd->spec);
+    struct job_more *to = &c->more;
+    uint32_t bits = c->cmd->changes;
+#define COPY(x) to->x = from->x;
+    SET(CHANGE_TIME_MIN, COPY(time_min_min))
+    SET(CHANGE_DEADLINE, COPY(deadline_unix))
+    SET(CHANGE_NODES, COPY(nodes_given))
+    SET(CHANGE_TASKS, COPY(tasks_per_node))
+    SET(CHANGE_MEMORY, COPY(mem_cpu_mb))
+    SET(CHANGE_FEATURES, COPY(features))
+    SET(CHANGE_GRES, COPY(gres_text) COPY(gpus_text) COPY(gres) COPY(n_gres))
+    SET(CHANGE_LICENSES, COPY(licenses_text) COPY(licenses) COPY(n_licenses))
+    SET(CHANGE_REQUEUE, COPY(requeue))
+    SET(CHANGE_SHARE, COPY(exclusive) COPY(oversubscribe))
+#undef COPY
+}
+
+/* What stands in the job beside its spec. */
+static void set_job(struct apply *ap, struct change *c) {
+    const struct cmd_update *cmd = c->cmd;
+    uint32_t bits = cmd->changes;
+    struct job *j = &c->job;
+    bool waits = j->state == JOB_PENDING;
+    SET(CHANGE_TIME_LIMIT, c->rare.limit_set = true; j->time_limit_min = waits ? j->time_limit_min
+                                                                               : cmd->spec->time_limit_min;)
+    SET(CHANGE_BEGIN, j->eligible_unix = MAX(ap->now_ms / 1000, cmd->spec->begin_unix);)
+    SET(CHANGE_NICE, j->nice = cmd->spec->nice;)
+    SET(CHANGE_PRIORITY, c->rare.priority_set = cmd->priority_set;)
+    SET(CHANGE_ARRAY_LIMIT, c->array.max_running = job_spec_more(cmd->spec)->array_max_running;)
+    SET(CHANGE_HOLD, j->hold = cmd->as_admin ? HOLD_ADMIN : HOLD_USER;
+        j->reason = cmd->as_admin ? REASON_HELD_ADMIN : REASON_HELD_USER;)
+}
+
+static int update_one(struct apply *ap, const struct job *old, void *arg, bool dry) {
+    const struct cmd_update *cmd = arg;
+    static const struct job_more no_more;
+    static const struct job_rare no_rare;
+    struct change c = {.cmd = cmd};
+    int rc = check(ap, cmd, old);
+    if (rc || dry)
+        return rc;
+    c.job = *old;
+    c.spec = *old->spec;
+    c.more = *job_spec_more(old->spec);
+    c.rare = *job_rare_of(old);
+    if (old->array)
+        c.array = *old->array;
+    set_spec(&c);
+    set_more(&c);
+    set_job(ap, &c);
+    c.spec.more = rec_same(job_more_rec(), &c.more, &no_more) ? NULL : &c.more;
+    c.job.spec = &c.spec;
+    c.job.rare = rec_same(job_rare_rec(), &c.rare, &no_rare) ? NULL : &c.rare;
+    c.job.array = old->array ? &c.array : NULL;
+    if (cmd->changes & CHANGE_DEPENDENCY)
+        deps_replace(ap, &c.job, cmd->spec);
+    state_put_job(ap->s, &c.job);
+    apply_event(ap, EV_JOB_CHANGED, c.job.id, c.job.start_no, 0);
+    return 0;
+}
+
+int apply_update(struct apply *ap, const struct cmd_update *cmd) {
+    if (!cmd->spec || !cmd->changes || cmd->changes & ~CHANGES_ALL)
+        return apply_refuse(ap, E_SYNTAX, "No changes specified");
+    targets_each(ap, NULL, 0, cmd->targets, cmd->n_targets, update_one, (void *)cmd);
+    return 0;
+}
