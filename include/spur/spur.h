@@ -5,8 +5,8 @@
  * Which controller: option, else SPUR_CONTROLLER_ADDR, else SPUR_CONTROLLER (each a list "host:port,host:port" with or
  * without http://, or "unix:/path"), else spur.conf (SPUR_CONF, else /etc/spur/spur.conf: [controller] socket, or
  * spurctld.sock in state_dir, where it exists on this machine; then hosts with the port of listen_addr), else the
- * defaults of these: /var/spool/spur/spurctld.sock, localhost:6817. The next one is tried when one is away. Who we are: on a unix socket the kernel says it; over TCP the JWT in SPUR_JWT, else SLURM_JWT, else a claim of
- * our user name.
+ * defaults of these: /var/spool/spur/spurctld.sock, localhost:6817. The next one is tried when one is away. Who we are: on a unix socket the kernel says it; over TCP the JWT in SPUR_JWT, else SLURM_JWT, else a munge credential where munged runs
+ * (MUNGE_SOCKET), and a claim of our user name.
  *
  * A call that changes something is repeated with the same token after a broken connection, so that it happens once;
  * RESOURCE_EXHAUSTED is waited out (bounded).

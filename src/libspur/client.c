@@ -22,6 +22,7 @@
 #include "base/str.h"
 #include "io/loop/loop.h"
 #include "io/rpc/rpc.h"
+#include "libspur/munge.h"
 #include "libspur/target.h"
 
 #define TIMEOUT_MS 60000
@@ -38,12 +39,13 @@ struct spur_client {
     char *targets;
     char *metadata;
     uint64_t timeout_ms;
+    bool asks_munge; /* over TCP, where there is no token */
 };
 
 /* One attempt. */
 struct attempt {
     struct rpc_request *r;
-    bool is_done, was_sent;
+    bool is_done, was_sent, without_proof; /* the last: it went where a proof may be asked for, with none */
     uint64_t retry_after_ms; /* as the controller said; 0: it did not */
     int code;
     struct err err;
@@ -74,11 +76,12 @@ static bool never(void *arg) {
 }
 
 /* A token is printable and has no blank: what could end its header line is refused, and never printed. */
-static int add_token(struct str *metadata, struct err *e) {
+static int add_token(struct str *metadata, bool *out_has_token, struct err *e) {
     const char *jwt = getenv("SPUR_JWT");
     if (!jwt || !*jwt)
         jwt = getenv("SLURM_JWT");
-    if (!jwt || !*jwt)
+    *out_has_token = jwt && *jwt;
+    if (!*out_has_token)
         return 0;
     for (const char *c = jwt; *c; c++)
         if (*c <= ' ' || *c > '~')
@@ -104,8 +107,9 @@ int spur_open(const struct spur_options *o, struct spur_client **out, struct err
     if (rc)
         return rc;
     auto_str metadata = {0};
+    bool has_token;
     str_add(&metadata, "spur-version: " SPUR_VERSION "\n");
-    rc = add_token(&metadata, e);
+    rc = add_token(&metadata, &has_token, e);
     if (rc)
         return rc;
     if (target_has_tcp(targets))
@@ -120,7 +124,8 @@ int spur_open(const struct spur_options *o, struct spur_client **out, struct err
     }
     struct spur_client *c = xnew(struct spur_client);
     *c = (struct spur_client){.loop = loop, .ch = ch, .targets = take_ptr(&targets), .metadata = str_take(&metadata),
-                              .timeout_ms = o && o->timeout_ms ? o->timeout_ms : TIMEOUT_MS};
+                              .timeout_ms = o && o->timeout_ms ? o->timeout_ms : TIMEOUT_MS,
+                              .asks_munge = !has_token && target_has_tcp(targets)};
     *out = c;
     return 0;
 }
@@ -151,7 +156,12 @@ void spur_token(uint8_t out[TOKEN_SIZE]) {
 static void try_once(struct spur_client *c, const char *path, const struct buf *request, uint64_t left_ms,
                      struct attempt *t) {
     uint64_t call_ms = MIN(left_ms, (uint64_t)CALL_MS);
-    t->r = rpc_send(c->ch, path, c->metadata, request->p, request->n, call_ms, done, t);
+    auto_str metadata = {0};
+    str_add(&metadata, c->metadata);
+    t->without_proof = c->asks_munge && str_starts(rpc_channel_address(c->ch), "unix:");
+    if (c->asks_munge && !t->without_proof) /* the kernel's word is enough, and quicker */
+        munge_add(path, &metadata);
+    t->r = rpc_send(c->ch, path, metadata.p, request->p, request->n, call_ms, done, t);
     if (!loop_run_until(c->loop, is_done, t, call_ms + CONNECT_MS) && !t->is_done)
         rpc_cancel(t->r);
 }
@@ -199,6 +209,8 @@ int spur_call(struct spur_client *c, enum wire_method m, const void *request, st
         int code = t.code ? t.code : decode(info, &t, a, reply, e);
         buf_fini(&t.reply);
         was_sent |= t.was_sent;
+        if (code == E_NO_PROOF && t.without_proof && !str_starts(rpc_channel_address(c->ch), "unix:"))
+            continue; /* the local socket was dead, and another controller was asked without a word of who we are */
         uint64_t wait_ms = t.retry_after_ms ? t.retry_after_ms : pause_ms;
         left_ms = end_ms - loop_now_ms(c->loop);
         if (!t.code)

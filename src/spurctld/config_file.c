@@ -62,11 +62,24 @@ int config_file_load(const char *path, struct arena *a, struct conf *out, struct
     return rc;
 }
 
-int config_file_jwt(const struct conf *c, struct secret *out, struct err *e) {
-    if (!c->jwt_key && !c->jwt_key_file)
+/* AMD Spur's jwt_key may be the path of a file. */
+static int read_key(const char *name, const char *text, const char *file, struct secret *out, struct err *e) {
+    if (!text && !file)
         return 0;
-    /* AMD Spur's jwt_key may be the path of a file. */
-    if (c->jwt_key && c->jwt_key[0] == '/')
-        return cred_secret_from(NULL, c->jwt_key, out, e);
-    return cred_secret_from(c->jwt_key, c->jwt_key_file, out, e);
+    bool is_path = text && text[0] == '/';
+    int rc = cred_secret_from(is_path ? NULL : text, is_path ? text : file, out, e);
+    return rc ? err_wrap(e, "[auth] %s", name) : 0;
+}
+
+int config_file_jwt(const struct conf *c, struct secret *out, struct secret *out_old, struct err *e) {
+    int rc = read_key("jwt_key", c->jwt_key, c->jwt_key_file, out, e);
+    if (!rc)
+        rc = read_key("jwt_key_old", c->jwt_key_old, c->jwt_key_old_file, out_old, e);
+    if (!rc && out_old->n && !out->n)
+        rc = err_set(e, E_CONFIG, "[auth] jwt_key_old: there is no jwt_key beside it");
+    if (rc) {
+        secret_fini(out);
+        secret_fini(out_old);
+    }
+    return rc;
 }

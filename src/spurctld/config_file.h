@@ -14,7 +14,8 @@
 
 /* path NULL: the default one where it exists, else built-in defaults. `problems` gets a line each. The hash of the replicated part is filled in. */
 int config_file_load(const char *path, struct arena *a, struct conf *out, struct str *problems, struct err *e);
-/* The token key that the configuration names, inline or as a file; empty where there is none. */
-int config_file_jwt(const struct conf *c, struct secret *out, struct err *e);
+/* The keys of tokens that the configuration names, inline or as files: the one in use, and the one of before. Empty
+ * where there is none. On failure none is set. */
+int config_file_jwt(const struct conf *c, struct secret *out, struct secret *out_old, struct err *e);
 
 #endif

@@ -46,17 +46,18 @@ static int load_config(const struct ctl_options *o, struct arena *a, struct conf
 int ctl_check_config(const struct ctl_options *o) {
     auto_arena a = {0};
     struct conf conf;
-    struct secret jwt = {0};
+    struct secret jwt = {0}, jwt_old = {0};
     struct err e;
     int rc = load_config(o, &a, &conf);
     if (rc)
         return rc;
-    rc = config_file_jwt(&conf, &jwt, &e);
+    rc = config_file_jwt(&conf, &jwt, &jwt_old, &e);
     if (rc)
-        fprintf(stderr, "spurctld: error: [auth] jwt_key: %s\n", e.text);
+        fprintf(stderr, "spurctld: error: %s\n", e.text);
     else if (conf.n_peers > 1)
         fprintf(stderr, "spurctld: warning: " SEVERAL_MEMBERS "\n");
     secret_fini(&jwt);
+    secret_fini(&jwt_old);
     return rc;
 }
 
@@ -337,7 +338,7 @@ static int start(struct ctl *c, struct err *e) {
     if (c->conf.n_peers > 1)
         return err_set(e, E_UNSUPPORTED, SEVERAL_MEMBERS);
     c->room.member_id = 1;
-    int rc = config_file_jwt(&c->conf, &c->room.jwt, e);
+    int rc = config_file_jwt(&c->conf, &c->room.jwt, &c->room.jwt_old, e);
     if (!rc)
         rc = make_dirs(c, e);
     if (rc)
@@ -435,6 +436,7 @@ void ctl_free(struct ctl *c) {
     loop_free(c->loop);
     cred_key_fini(&r->launch_key);
     secret_fini(&r->jwt);
+    secret_fini(&r->jwt_old);
     arena_fini(&c->conf_arena);
     arena_fini(&c->start_arena);
     free(c->listen_text);

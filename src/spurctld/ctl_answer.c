@@ -167,6 +167,7 @@ struct reconfiguring {
     struct ctl *c;
     struct arena arena, notes_arena;
     struct conf conf;
+    struct secret jwt, jwt_old;
     VEC(const char *) notes;
     bool changed;
     void (*done)(void *arg, int code, const struct err *why, const void *reply);
@@ -177,6 +178,8 @@ static void finish(struct reconfiguring *rc, int code, const struct err *why) {
     struct reconfigure_reply reply = {rc->changed, rc->notes.p, (uint32_t)rc->notes.n};
     rc->done(rc->arg, code, why, &reply);
     vec_fini(&rc->notes);
+    secret_fini(&rc->jwt);
+    secret_fini(&rc->jwt_old);
     arena_fini(&rc->notes_arena);
     arena_fini(&rc->arena); /* empty where the configuration was taken over */
     free(rc);
@@ -190,6 +193,12 @@ static void note_restart_keys(struct reconfiguring *rc, const struct conf *runni
         vec_push(&rc->notes, arena_printf(&rc->notes_arena, "%s changes with the next start", key[i]));
 }
 
+static void swap_secret(struct secret *a, struct secret *b) {
+    struct secret was = *a;
+    *a = *b;
+    *b = was;
+}
+
 /* The rest of the new file becomes this member's; what needs a restart stays as it was. */
 static void take_over(struct ctl *c, struct reconfiguring *rc) {
     struct conf next = rc->conf;
@@ -197,6 +206,8 @@ static void take_over(struct ctl *c, struct reconfiguring *rc) {
     next.auth_mode = c->at_start.auth_mode;
     if (!c->options.log_level && next.log_level && !log_level_parse(next.log_level, &level))
         log_set_level(level);
+    swap_secret(&c->room.jwt, &rc->jwt);
+    swap_secret(&c->room.jwt_old, &rc->jwt_old);
     arena_fini(&c->conf_arena);
     c->conf_arena = rc->arena;
     rc->arena = (struct arena){0};
@@ -221,6 +232,11 @@ void ctl_reconfigure(void *ctx, void (*done)(void *arg, int code, const struct e
         if (problems.n)
             err_set(&e, code, "the configuration has problems; nothing was changed:\n%.*s", (int)problems.n - 1,
                     problems.p);
+        finish(rc, code, &e);
+        return;
+    }
+    code = config_file_jwt(&rc->conf, &rc->jwt, &rc->jwt_old, &e);
+    if (code) {
         finish(rc, code, &e);
         return;
     }

@@ -2,8 +2,9 @@
  *
  * The cluster's keys, and which blobs are in use.
  *
- * The launch key derives from the token key where there is one, so that all controllers have it; else from a seed made
- * at the cluster's first start and kept in the state. A join token is made with it and written beside the state, for
+ * The launch key derives from a seed that is made at the cluster's first start and kept in the state, where every
+ * controller has it. It has nothing to do with the token key: that one may change under way while agents hold the public
+ * half of this one, and whoever got hold of an old one must not have the nodes with it. A join token is made with it and written beside the state, for
  * `[admission] mode = "token"`.
  */
 #include <errno.h>
@@ -83,10 +84,7 @@ void ctl_propose_init(struct ctl *c, host_proposed_fn done) {
 
 void ctl_take_launch_key(struct ctl *c, const struct cluster *cl) {
     struct secret seed = {0};
-    if (c->room.jwt.n)
-        secret_set(&seed, c->room.jwt.bytes, c->room.jwt.n);
-    else
-        secret_set(&seed, cl->key_seed, cl->n_key_seed);
+    secret_set(&seed, cl->key_seed, cl->n_key_seed);
     cred_key_fini(&c->room.launch_key);
     cred_key_derive(&seed, LAUNCH_PURPOSE, &c->room.launch_key);
     secret_fini(&seed);

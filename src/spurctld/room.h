@@ -31,7 +31,7 @@ struct room {
     uint32_t member_id;
     bool is_leader;          /* and ready: the state is current, keys and configuration are there. See room_lead */
     struct cred_key launch_key; /* of the cluster; valid while is_leader */
-    struct secret jwt;          /* empty: none */
+    struct secret jwt, jwt_old; /* keys of tokens: the one in use, the one of before. Empty: none */
 
     struct lead *lead;
     struct plan *plan;

@@ -22,6 +22,10 @@
 #include "base/err.h"
 #include "base/str.h"
 
+/* A client's credential of munge, and what it is made over: a printf format that takes the method's path. */
+#define PROOF_MUNGE_HEADER "spur-munge"
+#define PROOF_MUNGE_PAYLOAD "spur-munge-v1\n%s\n"
+
 #define PROOF_SIGNATURE_SIZE 64
 #define PROOF_NONCE_SIZE 8
 #define PROOF_LAUNCH_SECS 120   /* a launch credential is good for */

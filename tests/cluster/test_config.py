@@ -58,7 +58,7 @@ WRONG = [
     ('cluster_name = "x"\n[scheduler]\ninterval_secs = 0\n', 3, "scheduler.interval_secs", "1"),
     ('cluster_name = "x"\n[scheduler]\nplugin = "magic"\n', 3, "scheduler.plugin", "backfill"),
     ('cluster_name = "x"\n[auth]\nmode = "off"\n', 3, "auth.mode", "permissive"),
-    ('cluster_name = "x"\n[auth]\nplugin = "munge"\n', 3, "munge", "supported"),
+    ('cluster_name = "x"\n[auth]\nplugin = "munge"\nmode = "permissive"\n', 4, "munge", "requires"),
     ('cluster_name = "x"\n[[partitions]]\nname = "a"\nstate = "SIDEWAYS"\n', 4, "state", "UP"),
     ('cluster_name = "x"\n[[partitions]]\nname = "a"\nmax_time = "soon"\n', 4, "max_time", ""),
     ('cluster_name = "x"\n[[partitions]]\nname = "a"\n[[partitions]]\nname = "a"\n', 5, "name", "already"),

@@ -37,10 +37,12 @@ struct conf {
     const char *state_dir; /* "/var/spool/spur"; --state-dir goes before it */
     const char *socket; /* the local socket; NULL: STATE_DIR/spurctld.sock */
     /* [auth] */
-    enum auth_mode auth_mode;   /* in force: plugin = "none" makes it AUTH_DISABLED */
+    enum auth_mode auth_mode;   /* in force: plugin = "none" makes it AUTH_DISABLED, "munge" AUTH_REQUIRED */
     uint32_t auth_mode_asked;   /* enum auth_mode, as the file has it */
     const char *auth_plugin;
     const char *jwt_key, *jwt_key_file; /* jwt_key: the key, or a file's path; at most one of the two is set */
+    const char *jwt_key_old, *jwt_key_old_file; /* the same of the key of before */
+    const char *munge_socket; /* NULL: the library's own */
     /* [logging] */
     const char *log_level, *log_format, *log_file; /* log_file NULL: standard error */
 };

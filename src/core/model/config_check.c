@@ -206,12 +206,17 @@ static void check_job_ids(struct conf_reading *r, const struct tree *controller)
 
 static void check_auth(struct conf_reading *r, const struct tree *auth) {
     struct conf_all *all = r->all;
-    bool none = str_eq(all->c.auth_plugin, "none");
+    bool none = str_eq(all->c.auth_plugin, "none"), munge = str_eq(all->c.auth_plugin, "munge");
     if (none && conf_child(auth, "mode") && all->c.auth_mode_asked != AUTH_DISABLED)
         conf_problem(r, line_of(auth, "mode"), "auth.mode: contradicts plugin = \"none\", which believes everyone");
     if (all->c.jwt_key && all->c.jwt_key_file)
         conf_problem(r, line_of(auth, "jwt_key_file"), "auth.jwt_key_file: only one of it and jwt_key may be set");
-    all->c.auth_mode = none ? AUTH_DISABLED : (enum auth_mode)all->c.auth_mode_asked;
+    if (munge && conf_child(auth, "mode") && all->c.auth_mode_asked != AUTH_REQUIRED)
+        conf_problem(r, line_of(auth, "mode"), "auth.mode: contradicts plugin = \"munge\", which requires a proof");
+    if (all->c.jwt_key_old && all->c.jwt_key_old_file)
+        conf_problem(r, line_of(auth, "jwt_key_old_file"),
+                     "auth.jwt_key_old_file: only one of it and jwt_key_old may be set");
+    all->c.auth_mode = none ? AUTH_DISABLED : munge ? AUTH_REQUIRED : (enum auth_mode)all->c.auth_mode_asked;
 }
 
 void conf_finish_rest(struct conf_reading *r, const struct tree *root) {

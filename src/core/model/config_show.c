@@ -91,7 +91,9 @@ static void add_fixed(struct rows *rows, const struct conf *c) {
     for (size_t i = 0; i < ARRAY_LEN(fixed); i++)
         add_row(rows, fixed[i][0], fixed[i][1]);
     add_row(rows, "JobRequeue", c->rep.no_requeue ? "0" : "1");
-    add_row(rows, "AuthType", c->auth_mode == AUTH_DISABLED ? "auth/none" : "auth/jwt");
+    add_row(rows, "AuthType", c->auth_mode == AUTH_DISABLED          ? "auth/none"
+                                : str_eq(c->auth_plugin, "munge") ? "auth/munge"
+                                                                  : "auth/jwt");
 }
 
 static int by_name(const void *a, const void *b) {

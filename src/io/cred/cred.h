@@ -48,6 +48,11 @@ void cred_hasher_end(struct cred_hasher *h, uint8_t out[32]);
 bool cred_same(const void *a, const void *b, size_t n);   /* constant time */
 
 /* JWT, HS256 only ("none" and other algorithms are refused whatever the token says). */
+#define CRED_KEY_ID_SIZE 17 /* with the NUL */
+#define CRED_JWT_LEEWAY_SECS 60 /* `nbf` may be so far ahead of our clock; `exp` has no leeway */
+
+/* What names a key in a token's header (kid): the first 8 bytes of its hash, in hex. */
+void cred_key_id(const struct secret *key, char out[CRED_KEY_ID_SIZE]);
 struct cred_claims {
     char user[256];     /* `sun` (Slurm), else `sub` (AMD Spur) */
     int64_t uid;        /* `uid`; -1: absent */
@@ -60,8 +65,21 @@ struct cred_claims {
 /* 0, E_BAD_PROOF (signature, form, algorithm) or E_BAD_PROOF with "expired" text. */
 int cred_jwt_check(const char *token, const struct secret *key, int64_t now_unix, struct cred_claims *out,
                    struct err *e);
-/* The caller frees. Writes sun, sub, iat, exp and, where set, nbf, uid, admin, kid. NULL when a name is not UTF-8. */
+/* With any of several keys; empty ones are passed over. Of a token of none of them the id that it gives is told. */
+int cred_jwt_check_any(const char *token, const struct secret *const *keys, size_t n_keys, int64_t now_unix,
+                       struct cred_claims *out, struct err *e);
+/* The caller frees. Writes sun, sub, iat, exp and, where set, nbf, uid, admin; kid as given, else the key's id. NULL when
+ * a name is not UTF-8. */
 char *cred_jwt_make(const struct cred_claims *claims, const struct secret *key);
+
+/* Munge, where its library is on this machine (loaded at the first use, never linked) and munged runs. `socket` NULL:
+ * MUNGE_SOCKET of the environment, else the library's own. */
+#define CRED_MUNGE_MAX 4096 /* bytes of a credential's text */
+bool cred_munge_is_there(const char *socket); /* whether there is a socket to ask */
+/* Blocks. 0, E_UNSUPPORTED, or E_BAD_PROOF: forged, expired, of another key, decoded before on this machine (a replay), or of
+ * another payload. */
+int cred_munge_check(const char *socket, const char *credential, const void *payload, size_t n, uint32_t *out_uid,
+                     uint32_t *out_gid, struct err *e);
 
 /* A key given in a configuration: the text itself, or the contents of the file it names. At least 16 bytes. */
 int cred_secret_from(const char *inline_text, const char *file, struct secret *out, struct err *e);

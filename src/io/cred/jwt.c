@@ -4,7 +4,9 @@
  *
  * A token is checked from the outside in: its form, then its signature over the bytes as they came, and only then is
  * anything of what it says looked at. The algorithm is ours, never the token's: its header is only asked whether it
- * agrees. Times are Unix seconds without a leeway; who wants one moves `now_unix`.
+ * agrees. Which key it was made with is found by trying: the id in its header (kid) is a help for people, and no word
+ * of a token counts before its signature does. Times are Unix seconds. What makes a token end has no leeway; what makes
+ * it begin has some, since its maker's clock may be a little ahead.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -126,22 +128,34 @@ static int check_times(const struct cred_claims *c, int64_t now, struct err *e) 
         return err_set(e, E_BAD_PROOF, "the token has no time of expiry (exp)");
     if (c->expires <= now)
         return err_set(e, E_BAD_PROOF, "the token expired %" PRId64 " seconds ago", now - c->expires);
-    if (c->not_before > now)
+    if (c->not_before > now + CRED_JWT_LEEWAY_SECS)
         return err_set(e, E_BAD_PROOF, "the token is not valid yet: it begins in %" PRId64 " seconds",
                        c->not_before - now);
     return 0;
 }
 
-int cred_jwt_check(const char *token, const struct secret *key, int64_t now_unix, struct cred_claims *out,
-                   struct err *e) {
-    if (!key || !key->n) /* libjwt takes "no key" as "don't verify" */
-        return err_set(e, E_BAD_PROOF, "there is no key to check a token with");
-    size_t n_signed = 0, n_all = 0;
-    int r = check_form(token, &n_signed, &n_all, e);
-    if (r)
-        return r;
-    if (!signature_holds(token, n_signed, n_all, key))
+void cred_key_id(const struct secret *key, char out[CRED_KEY_ID_SIZE]) {
+    uint8_t hash[32];
+    cred_hash(key->bytes, key->n, hash);
+    sodium_bin2hex(out, CRED_KEY_ID_SIZE, hash, (CRED_KEY_ID_SIZE - 1) / 2);
+}
+
+/* The token is of no key of ours. What its header says of its key is shown, and believed in nothing. */
+static int refuse_signature(const char *token, struct err *e) {
+    auto_call(jwt_free_auto) jwt_t *t = NULL;
+    if (jwt_decode(&t, token, NULL, 0))
         return err_set(e, E_BAD_PROOF, "the token's signature is wrong");
+    const char *kid = jwt_get_header(t, "kid");
+    bool is_plain = kid && *kid && strlen(kid) < sizeof(((struct cred_claims *)0)->key_id);
+    for (const char *p = kid; is_plain && *p; p++)
+        is_plain = *p > ' ' && *p <= '~';
+    if (!is_plain)
+        return err_set(e, E_BAD_PROOF, "the token's signature is wrong");
+    return err_set(e, E_BAD_PROOF, "the token's signature is wrong: it names the key %s", kid);
+}
+
+static int read_token(const char *token, const struct secret *key, int64_t now, struct cred_claims *out,
+                      struct err *e) {
     auto_call(jwt_free_auto) jwt_t *t = NULL;
     if (jwt_decode(&t, token, key->bytes, (int)key->n) || jwt_get_alg(t) != JWT_ALG_HS256)
         return err_set(e, E_BAD_PROOF, "the token is not a JSON web token of the algorithm HS256");
@@ -149,16 +163,39 @@ int cred_jwt_check(const char *token, const struct secret *key, int64_t now_unix
     if (crit)
         return err_set(e, E_BAD_PROOF, "the token has critical extensions (crit); none is known here");
     struct cred_claims c = {0};
-    r = read_claims(t, &c, e);
+    int r = read_claims(t, &c, e);
     if (!r)
-        r = check_times(&c, now_unix, e);
+        r = check_times(&c, now, e);
     if (!r)
         *out = c;
     return r;
 }
 
-static int write_claims(jwt_t *t, const struct cred_claims *c) {
-    int r = c->key_id[0] ? jwt_add_header(t, "kid", c->key_id) : 0;
+int cred_jwt_check_any(const char *token, const struct secret *const *keys, size_t n_keys, int64_t now_unix,
+                       struct cred_claims *out, struct err *e) {
+    size_t n_signed = 0, n_all = 0;
+    bool has_key = false;
+    int r = check_form(token, &n_signed, &n_all, e);
+    if (r)
+        return r;
+    for (size_t i = 0; i < n_keys; i++) {
+        if (!keys[i] || !keys[i]->n) /* libjwt takes "no key" as "don't verify" */
+            continue;
+        has_key = true;
+        if (signature_holds(token, n_signed, n_all, keys[i]))
+            return read_token(token, keys[i], now_unix, out, e);
+    }
+    return has_key ? refuse_signature(token, e)
+                   : err_set(e, E_BAD_PROOF, "there is no key to check a token with");
+}
+
+int cred_jwt_check(const char *token, const struct secret *key, int64_t now_unix, struct cred_claims *out,
+                   struct err *e) {
+    return cred_jwt_check_any(token, &key, 1, now_unix, out, e);
+}
+
+static int write_claims(jwt_t *t, const struct cred_claims *c, const char *key_id) {
+    int r = jwt_add_header(t, "kid", key_id);
     if (!r)
         r = jwt_add_grant(t, "sun", c->user);
     if (!r)
@@ -181,7 +218,9 @@ char *cred_jwt_make(const struct cred_claims *claims, const struct secret *key) 
     auto_call(jwt_free_auto) jwt_t *t = NULL;
     must(jwt_new(&t) == 0);
     must(jwt_set_alg(t, JWT_ALG_HS256, key->bytes, (int)key->n) == 0);
-    if (write_claims(t, claims)) /* jansson takes UTF-8 only */
+    char key_id[CRED_KEY_ID_SIZE];
+    cred_key_id(key, key_id);
+    if (write_claims(t, claims, claims->key_id[0] ? claims->key_id : key_id)) /* jansson takes UTF-8 only */
         return NULL;
     char *text = jwt_encode_str(t);
     must(text);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Who asks. On the local socket the kernel says the uid; over TCP a token says the user; without a proof the mode
- * decides (design, section 3). Names are looked up on a worker and kept for a minute: name services block.
+ * Who asks. On the local socket the kernel says the uid; over TCP a token says the user, or munge the uid; without a
+ * proof the mode decides (docs/admin/identity.md has the table). Names are looked up on a worker and kept for a minute:
+ * name services block, and so does munged.
  */
 #include <grp.h>
 #include <pwd.h>
@@ -13,14 +14,13 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "spurctld/api/identity_replay.h"
 #include "spurctld/api/request.h"
 #include "wire/proof.h"
 
 #define KEEP_MS 60000
 #define KEEP_MOST 4096u
 #define NOBODY 65534u
-#define RECENT 64u
-#define REORDER_MS 30000
 
 struct known { /* a user as the system's name service knows it */
     char user[64], group[64];
@@ -29,17 +29,11 @@ struct known { /* a user as the system's name service knows it */
     int64_t until_ms;
 };
 
-struct sender { /* what a node said lately: a repeat of the same bytes is a replay */
-    int64_t newest_ms;
-    uint64_t nonce[RECENT];
-    uint32_t next;
-};
-
 struct identity {
     struct room *room;
     struct map64 by_uid;   /* uid + 1 → struct known */
     struct maps by_name;   /* name → struct known */
-    struct map64 senders;  /* node id → struct sender */
+    struct map64 senders;  /* node id → struct replay */
 };
 
 struct identity *identity_new(struct room *r) {
@@ -66,7 +60,7 @@ void identity_free(struct identity *id) {
         return;
     forget_known(id);
     while (map64_next(&id->senders, &cursor, NULL, &s))
-        free(s);
+        replay_free(s);
     map64_fini(&id->senders);
     free(id);
 }
@@ -204,13 +198,14 @@ static void on_found(void *arg, const struct known *k) {
 
 static void by_token(struct asking *q, const char *token) {
     struct room *r = q->id->room;
+    const struct secret *const keys[] = {&r->jwt, &r->jwt_old};
     struct cred_claims claims;
     struct err e;
     if (!r->jwt.n) {
         fail(q, E_BAD_PROOF, "this controller has no [auth] jwt_key to check the token with");
         return;
     }
-    int rc = cred_jwt_check(token, &r->jwt, room_now_unix(r), &claims, &e);
+    int rc = cred_jwt_check_any(token, keys, ARRAY_LEN(keys), room_now_unix(r), &claims, &e);
     if (rc) {
         fail(q, rc, e.text);
         return;
@@ -246,12 +241,59 @@ static void by_claim(struct asking *q, const struct rpc_call *call) {
         find_user(q->id, NULL, (uint32_t)q->claimed_uid, on_found, q);
 }
 
+/* ---- munge ---- */
+
+struct munge_ask {
+    struct asking *q;
+    const struct rpc_call *call; /* lives until the request is answered */
+    char *credential, *payload, *socket;
+    int code;
+    struct err e;
+    uint32_t uid, gid;
+};
+
+static void ask_munge(void *arg) {
+    struct munge_ask *m = arg;
+    m->code = cred_munge_check(m->socket, m->credential, m->payload, strlen(m->payload), &m->uid, &m->gid, &m->e);
+}
+
+/* A credential that nobody here can check proves nothing, and disproves nothing. */
+static void on_munge(void *arg) {
+    struct munge_ask *m = arg;
+    struct asking *q = m->q;
+    if (m->code == E_UNSUPPORTED) {
+        room_complain(q->id->room, "a munge credential can't be checked: %s", m->e.text);
+        by_claim(q, m->call);
+    } else if (m->code) {
+        fail(q, m->code, m->e.text);
+    } else {
+        q->is_proven = q->from_peer = true;
+        q->peer_gid = m->gid;
+        find_user(q->id, NULL, m->uid, on_found, q);
+    }
+    free(m->credential);
+    free(m->payload);
+    free(m->socket);
+    free(m);
+}
+
+/* What it was made for is in it: a credential made for another program, or another method, is none for us. */
+static void by_munge(struct asking *q, const struct rpc_call *call, const char *credential) {
+    struct room *r = q->id->room;
+    struct munge_ask *m = xnew(struct munge_ask);
+    *m = (struct munge_ask){.q = q, .call = call, .credential = xstrdup(credential),
+                            .payload = xasprintf(PROOF_MUNGE_PAYLOAD, rpc_method_of(call)->path),
+                            .socket = r->conf->munge_socket ? xstrdup(r->conf->munge_socket) : NULL};
+    r->host->work(r->host->impl, ask_munge, on_munge, m);
+}
+
 void identity_of(struct identity *id, const struct rpc_call *call, bool is_write,
                  void (*done)(void *arg, int code, const struct err *why, const struct who *who), void *arg) {
     struct asking *q = xnew(struct asking);
     *q = (struct asking){.id = id, .is_write = is_write, .claimed_uid = -1, .done = done, .arg = arg};
     const struct rpc_peer *peer = rpc_peer(call);
     const char *bearer = rpc_metadata(call, "authorization");
+    const char *munge = rpc_metadata(call, PROOF_MUNGE_HEADER);
     if (peer->is_local) {
         q->is_proven = q->from_peer = true;
         q->peer_gid = peer->gid;
@@ -260,6 +302,8 @@ void identity_of(struct identity *id, const struct rpc_call *call, bool is_write
         by_token(q, bearer + 7);
     } else if (bearer) {
         fail(q, E_BAD_PROOF, "an authorization header must be a Bearer token");
+    } else if (munge && id->room->conf->auth_mode != AUTH_DISABLED) {
+        by_munge(q, call, munge);
     } else {
         by_claim(q, call);
     }
@@ -267,23 +311,17 @@ void identity_of(struct identity *id, const struct rpc_call *call, bool is_write
 
 /* ---- nodes ---- */
 
-/* A body of one node is taken once: its nonce must be new, and its time not far behind what we have heard from it. */
+/* A body of one node is taken once. */
 static bool is_replay(struct identity *id, uint32_t node_id, const struct proof_node *p) {
-    struct sender *s = map64_get(&id->senders, node_id);
+    struct host *h = id->room->host;
+    struct replay *s = map64_get(&id->senders, node_id);
     uint64_t nonce;
     memcpy(&nonce, p->nonce, sizeof(nonce));
     if (!s) {
-        s = xnew(struct sender);
+        s = replay_new();
         map64_put(&id->senders, node_id, s);
     }
-    if (p->sent_ms < s->newest_ms - REORDER_MS)
-        return true;
-    for (uint32_t i = 0; i < RECENT; i++)
-        if (nonce && s->nonce[i] == nonce)
-            return true;
-    s->nonce[s->next++ % RECENT] = nonce;
-    s->newest_ms = MAX(s->newest_ms, p->sent_ms);
-    return false;
+    return replay_seen(s, nonce, p->sent_ms, h->now_ms(h->impl), h->unix_ms(h->impl));
 }
 
 int identity_check_node(struct identity *id, const struct rpc_call *call, const char *path, const char *name,

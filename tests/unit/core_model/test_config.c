@@ -251,7 +251,8 @@ static void wrong_values(void **state) {
                     "to 3600\n");
     expect_problems(OK "[scheduler]\nplugin = \"fifo\"\n",
                     "line 3: scheduler.plugin: \"fifo\" is not allowed; must be \"backfill\"\n");
-    expect_problems(OK "[auth]\nplugin = \"munge\"\n", "line 3: auth.plugin: \"munge\" is not supported yet\n");
+    expect_problems(OK "[auth]\nplugin = \"munge\"\nmode = \"permissive\"\n",
+                    "line 4: auth.mode: contradicts plugin = \"munge\", which requires a proof\n");
     expect_problems(OK "[auth]\nmode = \"open\"\n",
                     "line 3: auth.mode: \"open\" is not allowed; must be one of \"permissive\", \"required\", \"disabled\"\n");
     expect_problems(OK "[compat]\nflavor = \"amd\"\n", "line 3: compat.flavor: \"amd\" is not supported yet\n");
@@ -342,6 +343,8 @@ static void contradictions(void **state) {
                     "line 4: auth.mode: contradicts plugin = \"none\", which believes everyone\n");
     expect_problems(OK "[auth]\njwt_key = \"a\"\njwt_key_file = \"b\"\n",
                     "line 4: auth.jwt_key_file: only one of it and jwt_key may be set\n");
+    expect_problems(OK "[auth]\njwt_key_old = \"a\"\njwt_key_old_file = \"b\"\n",
+                    "line 4: auth.jwt_key_old_file: only one of it and jwt_key_old may be set\n");
 }
 
 static void all_at_once(void **state) {
@@ -369,6 +372,8 @@ static void no_key_needed(void **state) {
     assert_int_equal(must_read(OK "[auth]\nplugin = \"none\"\n", &a).auth_mode, AUTH_DISABLED);
     assert_int_equal(must_read(OK "[auth]\nplugin = \"none\"\nmode = \"disabled\"\n", &a).auth_mode, AUTH_DISABLED);
     assert_int_equal(must_read(OK "[auth]\nmode = \"disabled\"\n", &a).auth_mode, AUTH_DISABLED);
+    assert_int_equal(must_read(OK "[auth]\nplugin = \"munge\"\n", &a).auth_mode, AUTH_REQUIRED);
+    assert_int_equal(must_read(OK "[auth]\nplugin = \"munge\"\nmode = \"required\"\n", &a).auth_mode, AUTH_REQUIRED);
     assert_null(must_read(OK "[auth]\njwt_key = \"\"\n", &a).jwt_key);
     assert_int_equal(must_read(OK "nodes = []\npartitions = []\n", &a).rep.n_parts, 1);
     assert_true(must_read(OK "[[partitions]]\nname = \"a\"\nnodes = \"\"\n", &a).rep.parts[0].all_nodes);

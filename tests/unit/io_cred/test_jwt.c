@@ -56,9 +56,10 @@ static void times_are_kept(void **state) {
     assert_int_equal(cred_jwt_check(TOKEN_SLURM, &key, END - 1, &c, NULL), 0);
     assert_int_equal(cred_jwt_check(TOKEN_SLURM, &key, END, &c, &e), E_BAD_PROOF);
     assert_non_null(strstr(e.text, "expired"));
-    assert_int_equal(cred_jwt_check(TOKEN_BOTH_NAMES, &key, NOW + 99, &c, &e), E_BAD_PROOF);
+    /* valid from NOW + 100 on, by a clock that may be a little behind its maker's */
+    assert_int_equal(cred_jwt_check(TOKEN_BOTH_NAMES, &key, NOW + 99 - CRED_JWT_LEEWAY_SECS, &c, &e), E_BAD_PROOF);
     assert_non_null(strstr(e.text, "not valid yet"));
-    assert_int_equal(cred_jwt_check(TOKEN_BOTH_NAMES, &key, NOW + 100, &c, NULL), 0);
+    assert_int_equal(cred_jwt_check(TOKEN_BOTH_NAMES, &key, NOW + 100 - CRED_JWT_LEEWAY_SECS, &c, NULL), 0);
     assert_string_equal(c.user, "alice"); /* sun before sub */
     assert_string_equal(c.key_id, "k2");
     assert_int_equal(c.not_before, NOW + 100);
@@ -161,12 +162,38 @@ static void what_is_made_is_taken(void **state) {
     struct cred_claims plain = {.user = "dave", .uid = -1, .expires = END, .issued = NOW};
     autofree char *small = cred_jwt_make(&plain, &key);
     assert_int_equal(cred_jwt_check(small, &key, NOW, &out, NULL), 0);
+    cred_key_id(&key, plain.key_id); /* tells by itself which key it is of */
     assert_memory_equal(&plain, &out, sizeof(plain));
     /* Slurm's own looks so, and recorded output of `scontrol token` starts so */
     assert_int_equal(strncmp(small, "eyJhbGciOiJIUzI1NiIs", 20), 0);
 
     struct cred_claims odd = {.user = "\xff\xfe", .uid = -1, .expires = END};
     assert_null(cred_jwt_make(&odd, &key)); /* a name that JSON can't hold comes from a client: no reason to die */
+}
+
+static void two_keys_are_valid_at_once(void **state) {
+    struct secret none = {0};
+    const struct secret *both[] = {&other, &key}, *new_only[] = {&other, &none}, *empty[] = {&none, NULL};
+    struct cred_claims c, in = {.user = "erin", .uid = -1, .expires = END, .issued = NOW};
+    struct err e;
+    autofree char *old = cred_jwt_make(&in, &key), *new = cred_jwt_make(&in, &other);
+    assert_int_equal(cred_jwt_check_any(old, both, 2, NOW, &c, NULL), 0);
+    assert_int_equal(cred_jwt_check_any(new, both, 2, NOW, &c, NULL), 0);
+    assert_int_equal(cred_jwt_check_any(TOKEN_SLURM, both, 2, NOW, &c, NULL), 0); /* without an id */
+    assert_int_equal(cred_jwt_check_any(TOKEN_BOTH_NAMES, both, 2, NOW + 100, &c, NULL), 0); /* with one of its own */
+    assert_int_equal(cred_jwt_check_any(new, new_only, 2, NOW, &c, NULL), 0);
+
+    char id[CRED_KEY_ID_SIZE], other_id[CRED_KEY_ID_SIZE];
+    cred_key_id(&key, id);
+    cred_key_id(&other, other_id);
+    assert_string_not_equal(id, other_id);
+    assert_int_equal(cred_jwt_check_any(old, new_only, 2, NOW, &c, &e), E_BAD_PROOF);
+    assert_non_null(strstr(e.text, id)); /* whoever is asked why knows which key it was */
+    assert_int_equal(cred_jwt_check_any(TOKEN_SLURM, new_only, 2, NOW, &c, &e), E_BAD_PROOF);
+    assert_null(strstr(e.text, "names the key"));
+    assert_int_equal(cred_jwt_check_any(old, empty, 2, NOW, &c, &e), E_BAD_PROOF);
+    assert_int_equal(cred_jwt_check_any(TOKEN_NONE, both, 2, NOW, &c, &e), E_BAD_PROOF);
+    assert_int_equal(cred_jwt_check_any(TOKEN_OTHER_KEY, both, 2, NOW, &c, NULL), 0);
 }
 
 int main(void) {
@@ -181,6 +208,7 @@ int main(void) {
         cmocka_unit_test(bad_claims_are_refused),
         cmocka_unit_test(admin_is_the_truth_value_only),
         cmocka_unit_test(what_is_made_is_taken),
+        cmocka_unit_test(two_keys_are_valid_at_once),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
