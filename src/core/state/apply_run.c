@@ -88,6 +88,8 @@ static int start_one(struct apply *ap, const struct job_start *st) {
     if (rc)
         return rc;
     struct job j = *task_record(ap, old, st);
+    if (job_rare_of(&j)->next_step_id)
+        state_del_steps(ap->s, j.id); /* of an earlier start: they are in the history */
     set_rare(&j, &rare);
     struct job_node *nodes = arena_memdup(ap->arena, st->nodes, st->n_nodes * sizeof(*nodes));
     uint32_t n_cpus = 0;

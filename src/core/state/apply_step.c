@@ -73,7 +73,7 @@ static int check_shape(const struct beside *r) {
         const struct step_node *sn = &cmd->nodes[i];
         uint32_t at;
         const struct job_node *jn = node_of(r->job, sn->node_id, &at);
-        if (!jn)
+        if (!jn || jn->is_done)
             return E_NODES_UNAVAIL;
         for (uint32_t k = 0; k < i; k++)
             if (cmd->nodes[k].node_id == sn->node_id)

@@ -124,6 +124,8 @@ static int update_one(struct apply *ap, const struct job *old, void *arg, bool d
         deps_replace(ap, &c.job, cmd->spec);
     state_put_job(ap->s, &c.job);
     apply_event(ap, EV_JOB_CHANGED, c.job.id, c.job.start_no, 0);
+    if (cmd->changes & CHANGE_DEPENDENCY)
+        deps_judge(ap, c.job.id);
     return 0;
 }
 

@@ -76,24 +76,32 @@ static uint32_t verdict_of(struct fate f, uint32_t kind) {
     return DEP_NEVER;
 }
 
-/* A group's tasks wait together: for the first partner that is not over. Tasks without one wait for nobody. */
-static uint32_t verdict_corr(const struct state *s, const struct job *head, const struct job *child) {
+/* A group's tasks wait together: for the first partner that is not over. Tasks without one wait for nobody. False: a
+ * partner has left the state. */
+static bool verdict_corr(const struct state *s, const struct job *head, const struct job *child, uint32_t *out) {
     const struct array_range *all = job_spec_more(head->spec)->array_ranges, one = {child->array->task - 1,
                                                                                     child->array->task - 1};
     uint32_t n_all = job_spec_more(head->spec)->n_array_ranges;
     bool group = job_is_group(child);
     const struct array_range *mine = group ? child->array->pending : &one;
-    uint32_t n_mine = group ? child->array->n_pending : 1, verdict = DEP_DONE;
+    uint32_t n_mine = group ? child->array->n_pending : 1;
+    bool all_known = true;
+    *out = DEP_DONE;
     for (uint32_t i = 0; i < n_mine; i++) {
         for (uint32_t t = mine[i].first; t <= mine[i].last; t++) {
-            struct fate f = array_has(all, n_all, t) ? fate_of_task(s, head, t) : (struct fate){0};
-            uint32_t v = f.known ? verdict_of(f, DEP_AFTERCORR) : DEP_DONE;
-            if (v == DEP_WAITING)
-                return v;
-            verdict = v == DEP_NEVER ? v : verdict;
+            if (!array_has(all, n_all, t))
+                continue;
+            struct fate f = fate_of_task(s, head, t);
+            uint32_t v = verdict_of(f, DEP_AFTERCORR);
+            all_known &= f.known;
+            if (f.known && v == DEP_WAITING) {
+                *out = v;
+                return true;
+            }
+            *out = v == DEP_NEVER ? v : *out;
         }
     }
-    return verdict;
+    return all_known;
 }
 
 /* False: there is nothing to judge by any more. */
@@ -103,10 +111,8 @@ static bool judge(const struct state *s, const struct job *child, const struct d
     if (!p)
         return false;
     *out = *d;
-    if (d->kind == DEP_AFTERCORR && is_head(p) && child->array && (!d->task || d->task == DEP_ALL_TASKS)) {
-        out->state = verdict_corr(s, p, child);
-        return true;
-    }
+    if (d->kind == DEP_AFTERCORR && is_head(p) && child->array && (!d->task || d->task == DEP_ALL_TASKS))
+        return verdict_corr(s, p, child, &out->state);
     bool whole = is_head(p) && (!d->task || d->task == DEP_ALL_TASKS);
     struct fate f = whole                     ? fate_of_array(p)
                     : is_head(p) && d->task ? fate_of_task(s, p, d->task - 1)
@@ -143,6 +149,11 @@ static bool rejudge(struct apply *ap, uint32_t child_id, uint32_t parent_id) {
     return true;
 }
 
+void deps_split(struct apply *ap, uint32_t from, uint32_t id) {
+    rejudge(ap, from, 0);
+    rejudge(ap, id, 0);
+}
+
 /* ---- aftercorr ---- */
 
 static bool has_corr(const struct job *j, uint32_t array_id) {
@@ -166,10 +177,8 @@ static void split_corr(struct apply *ap, uint32_t child_id, const struct job *ov
     if (!n || array_count(tasks, n) >= job_n_tasks(child))
         return; /* none, or all that are left: these may keep the record */
     uint32_t id = array_split(ap, child, tasks, n, 0, NULL);
-    if (!id)
-        return;
-    apply_event(ap, EV_JOB_PENDING, id, child->start_no, 0);
-    rejudge(ap, id, 0);
+    if (id)
+        apply_event(ap, EV_JOB_PENDING, id, child->start_no, 0);
 }
 
 static void split_corr_all(struct apply *ap, uint32_t child_id, uint32_t array_id) {

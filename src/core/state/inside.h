@@ -99,6 +99,7 @@ int deps_check(struct apply *ap, uint32_t job_id, const struct job_spec *spec, s
 /* Puts spec's dependencies, which were checked, in the place of j's. Doesn't put j. */
 void deps_replace(struct apply *ap, struct job *j, const struct job_spec *spec);
 void deps_judge(struct apply *ap, uint32_t job_id); /* the job has just got its dependencies */
+void deps_split(struct apply *ap, uint32_t from, uint32_t id); /* a group was split */
 void deps_resolve(struct apply *ap, const struct job *parent); /* the parent is over, or began, or waits again */
 void deps_orphan(struct apply *ap, uint32_t parent_id); /* it is about to leave the state */
 bool deps_are_sound(const struct state *s, const struct job *j); /* what is kept is what the parents' records say */
@@ -145,6 +146,11 @@ void licenses_free(struct state *s);
 
 void steps_end(struct apply *ap, const struct job *j); /* the job is to end */
 void steps_node_clean(struct apply *ap, const struct job *j, uint32_t node_id);
+
+/* ---- invariant_more.c ---- */
+
+int check_shares(const struct state *s, const struct node *n, struct err *e);
+int check_others(const struct state *s, struct err *e); /* arrays, steps, licences */
 
 /* ---- others ---- */
 

@@ -25,18 +25,22 @@ static int check_job(const struct state *s, const struct job *j, struct sums *su
         return err_set(e, E_INTERNAL, "job %u waits with nodes", j->id);
     if (job_is_over(j) && (!j->end_ms || !j->ended_index))
         return err_set(e, E_INTERNAL, "job %u is over without an end", j->id);
-    for (uint32_t i = 0; !job_is_over(j) && i < j->n_deps; i++) {
-        const struct job *parent = j->deps[i].job_id ? state_job(s, j->deps[i].job_id) : NULL;
-        if (j->deps[i].job_id && j->deps[i].state == DEP_WAITING && (!parent || job_is_over(parent)))
-            return err_set(e, E_INTERNAL, "job %u waits for job %u, which is over", j->id, j->deps[i].job_id);
-    }
+    if (!deps_are_sound(s, j))
+        return err_set(e, E_INTERNAL, "job %u: what it knows of its dependencies is not so", j->id);
+    const struct job_rare *rare = job_rare_of(j);
+    if ((rare->suspended_ms != 0) != (j->state == JOB_SUSPENDED))
+        return err_set(e, E_INTERNAL, "job %u is suspended or not", j->id);
+    if (rare->requeue_wanted && (j->state != JOB_PENDING || !j->completing))
+        return err_set(e, E_INTERNAL, "job %u is to be queued again in state %u", j->id, j->state);
     bool any_left = false;
     for (uint32_t i = 0; i < j->n_nodes; i++) {
         const struct job_node *jn = &j->nodes[i];
-        if (jn->node_id >= n_sums || !state_node(s, jn->node_id))
-            return err_set(e, E_INTERNAL, "job %u names node %u, which is not there", j->id, jn->node_id);
         if (jn->is_done || !job_holds_nodes(j))
             continue;
+        if (jn->node_id >= n_sums || !state_node(s, jn->node_id))
+            return err_set(e, E_INTERNAL, "job %u names node %u, which is not there", j->id, jn->node_id);
+        if (!idset_has(idset_of(&s->node_jobs, jn->node_id), j->id))
+            return err_set(e, E_INTERNAL, "job %u is not among those on node %u", j->id, jn->node_id);
         any_left = true;
         sums[jn->node_id].cpus += jn->cpus;
         sums[jn->node_id].mem_mb += jn->mem_mb;
@@ -52,12 +56,12 @@ static int check_job(const struct state *s, const struct job *j, struct sums *su
     return 0;
 }
 
-static int check_node(const struct node *n, const struct sums *sum, struct err *e) {
+static int check_node(const struct state *s, const struct node *n, const struct sums *sum, struct err *e) {
     if (n->alloc_cpus != sum->cpus || n->alloc_mem_mb != sum->mem_mb || n->n_jobs != sum->jobs ||
         n->n_completing != sum->completing)
         return err_set(e, E_INTERNAL, "node %s says %u CPUs of %u jobs, its jobs say %u of %u", n->name,
                        n->alloc_cpus, n->n_jobs, sum->cpus, sum->jobs);
-    return 0;
+    return check_shares(s, n, e);
 }
 
 int state_check(const struct state *s, struct err *e) {
@@ -75,10 +79,13 @@ int state_check(const struct state *s, struct err *e) {
             return err_set(e, E_INTERNAL, "job %u is ahead of the next id", j->id);
         n_state[j->state]++;
     }
+    int rc = check_others(s, e);
+    if (rc)
+        return rc;
     if (memcmp(n_state, s->n_state, sizeof(n_state)) != 0)
         return err_set(e, E_INTERNAL, "the counts by state differ from the jobs");
     for (uint64_t k = 0; (n = cow_next(s->nodes.root, &k)); k++) {
-        int rc = n->id == k && k < n_sums ? check_node(n, &sums[k], e)
+        rc = n->id == k && k < n_sums ? check_node(s, n, &sums[k], e)
                                           : err_set(e, E_INTERNAL, "node %s has a wrong id", n->name);
         if (rc)
             return rc;

@@ -86,8 +86,6 @@ void run_requeue(struct apply *ap, struct job *j) {
     bool lost = !job_is_over(j) && j->reason == REASON_NODE_DOWN;
     if (!job_is_over(j)) /* one that was over is in the history as it ended */
         keep_life(ap, j);
-    if (rare.next_step_id)
-        state_del_steps(ap->s, j->id);
     j->state = JOB_PENDING;
     j->completing = j->configuring = false;
     j->sluid = rare.new_sluid ? rare.new_sluid : derived_sluid(ap, j->sluid, j->id);
@@ -100,7 +98,8 @@ void run_requeue(struct apply *ap, struct job *j) {
     j->wait_status = j->end_uid = j->launch_failures = j->time_limit_min = 0;
     j->max_rss_kb = j->user_cpu_us = j->sys_cpu_us = j->ended_index = 0;
     j->retry_unix = 0;
-    rare = (struct job_rare){.priority_set = rare.priority_set, .limit_set = rare.limit_set};
+    rare = (struct job_rare){.priority_set = rare.priority_set, .limit_set = rare.limit_set,
+                             .next_step_id = rare.next_step_id};
     j->rare = rec_same(job_rare_rec(), &rare, &nothing) ? NULL : &rare;
     wait_again(ap, j);
     j->rare = state_job(ap->s, j->id)->rare;
@@ -133,8 +132,9 @@ static void close_run(struct apply *ap, struct job *j) {
 void run_end(struct apply *ap, struct job *j, uint32_t state, uint32_t reason) {
     struct job_rare rare = *job_rare_of(j);
     must(state == j->state || job_may_move(j->state, state));
-    if (rare.suspended_ms) {
+    if (rare.suspended_ms || (rare.requeue_wanted && state != JOB_PENDING)) {
         run_count_suspended(ap, &rare);
+        rare.requeue_wanted &= state == JOB_PENDING; /* who cancels it meanwhile has the last word */
         j->rare = arena_memdup(ap->arena, &rare, sizeof(rare));
     }
     steps_end(ap, j);
@@ -155,8 +155,7 @@ void run_end(struct apply *ap, struct job *j, uint32_t state, uint32_t reason) {
     }
     state_put_job(ap->s, j);
     apply_event(ap, EV_JOB_ENDING, j->id, j->start_no, 0);
-    if (state == JOB_PENDING)
-        deps_resolve(ap, j); /* who had seen it begin waits again */
+    deps_resolve(ap, j); /* it has begun by now; or it waits again, and who had seen it begin does too */
 }
 
 void run_node_clean(struct apply *ap, struct job *j, uint32_t node_id) {

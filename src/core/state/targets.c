@@ -75,6 +75,8 @@ uint32_t array_split(struct apply *ap, const struct job *from, const struct arra
     s->counters.next_job_id = MAX(s->counters.next_job_id, id + 1);
     state_put_job(s, &head);
     state_put_job(s, &j);
+    if (j.n_deps) /* by aftercorr, some tasks may and others not */
+        deps_split(ap, from->id, id);
     return id;
 }
 
