@@ -279,6 +279,7 @@ static int open_stores(struct ctl *c, struct err *e) {
 
 static void make_rooms(struct ctl *c) {
     struct room *r = &c->room;
+    r->admit = admit_new(r);
     r->lead = lead_new(r);
     r->react = react_new(r);
     r->plan = plan_new(r);
@@ -428,6 +429,7 @@ void ctl_free(struct ctl *c) {
     plan_free(r->plan);
     react_free(r->react);
     lead_free(r->lead);
+    admit_free(r->admit);
     ctl_host_free(c->host);
     blob_close(c->blobs);
     pool_free(c->pool);

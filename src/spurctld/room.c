@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "spurctld/acct/acct.h"
+#include "spurctld/admit/admit.h"
 #include "spurctld/lead/lead.h"
 #include "spurctld/plan/plan.h"
 #include "spurctld/query/query.h"
@@ -20,13 +21,13 @@ void room_propose(struct room *r, enum command c, const void *record, uint32_t u
     r->host->propose(r->host->impl, entry, fn, arg);
 }
 
-static void ignore(void *arg, int code, const struct err *why, uint64_t index, const void *answer, size_t n) {
+void room_ignore(void *arg, int code, const struct err *why, uint64_t index, const void *answer, size_t n) {
     if (code && code != E_STALE && code != E_NOT_LEADER && code != E_STOPPING)
         log_warn("%s refused: %s", command_name((enum command)(uintptr_t)arg), why ? why->text : err_sentence(code));
 }
 
 void room_propose_quietly(struct room *r, enum command c, const void *record) {
-    room_propose(r, c, record, 0, NULL, ignore, (void *)(uintptr_t)c);
+    room_propose(r, c, record, 0, NULL, room_ignore, (void *)(uintptr_t)c);
 }
 
 void room_complain(struct room *r, const char *fmt, ...) {
@@ -63,6 +64,7 @@ void room_follow(struct room *r) {
     plan_end(r->plan);
     react_end(r->react);
     lead_end(r->lead);
+    admit_end(r->admit, E_NOT_LEADER);
 }
 
 void room_tell(struct room *r, uint64_t index, const struct applied *what) {
@@ -74,6 +76,7 @@ void room_tell(struct room *r, uint64_t index, const struct applied *what) {
             continue;
         lead_on_event(r->lead, ev);
         react_on_event(r->react, ev);
+        admit_on_event(r->admit, ev);
         plan_on_event(r->plan, ev);
     }
 }

@@ -33,6 +33,7 @@ struct room {
     struct cred_key launch_key; /* of the cluster; valid while is_leader */
     struct secret jwt, jwt_old; /* keys of tokens: the one in use, the one of before. Empty: none */
 
+    struct admit *admit;
     struct lead *lead;
     struct plan *plan;
     struct react *react;
@@ -46,6 +47,8 @@ void room_propose(struct room *r, enum command c, const void *record, uint32_t u
                   host_proposed_fn fn, void *arg);
 /* For proposals whose outcome shows itself in the events. */
 void room_propose_quietly(struct room *r, enum command c, const void *record);
+/* The same with room_propose: a host_proposed_fn whose argument is the command's number, as a pointer. */
+void room_ignore(void *arg, int code, const struct err *why, uint64_t index, const void *answer, size_t n);
 
 /* All rooms: from here to room_follow this member serves writes and makes things happen. */
 void room_lead(struct room *r);

@@ -208,7 +208,10 @@ REC_DECLARE(attach_request, ATTACH_REQUEST_FIELDS)
 #define WAIT_REQUEST_FIELDS(F) F(U32, job_id, 1, _)
 REC_DECLARE(wait_request, WAIT_REQUEST_FIELDS)
 /* Answered when the job is over, or after some 20 s with is_over false: ask again. */
-#define WAIT_REPLY_FIELDS(F) F(BOOL, is_over, 1, _) F(SUB, job, 2, job)
+#define WAIT_REPLY_FIELDS(F)                                                                                           \
+    F(BOOL, is_over, 1, _)                                                                                             \
+    F(SUB, job, 2, job)                                                                                                \
+    F(U32, wait_status, 3, _) /* of the job; of an array: that of its worst task, when it is over */
 REC_DECLARE(wait_reply, WAIT_REPLY_FIELDS)
 
 /* ---- nodes, partitions ---- */

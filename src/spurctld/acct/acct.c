@@ -19,7 +19,8 @@
 
 struct row {
     uint64_t index;
-    void *job; /* packed */
+    void *record; /* packed: a job, or */
+    bool is_step;
 };
 
 struct waiter {
@@ -34,7 +35,7 @@ struct acct {
     struct room *room;
     char *path;
     struct sql *db;         /* the worker's while a batch is out */
-    struct sql_stmt *insert, *mark;
+    struct sql_stmt *insert, *insert_step, *mark;
     rows next, out;         /* collected; being written */
     bool is_out;
     struct host_timer *timer; /* of the next batch */
@@ -52,6 +53,8 @@ static int open_db(struct acct *a, struct err *e) {
         rc = schema_prepare(a->db, e);
     if (!rc)
         rc = sql_prepare(a->db, SCHEMA_INSERT_JOB, &a->insert, e);
+    if (!rc)
+        rc = sql_prepare(a->db, SCHEMA_INSERT_STEP, &a->insert_step, e);
     if (!rc)
         rc = sql_prepare(a->db, SCHEMA_SET_INDEX, &a->mark, e);
     if (!rc)
@@ -80,10 +83,13 @@ int acct_open(struct room *r, const char *path, struct acct **out, struct err *e
 
 static int write_row(struct acct *a, const struct row *row) {
     auto_buf record = {0};
-    rec_encode(job_rec(), row->job, &record);
-    schema_bind_job(a->insert, row->job, record.p, record.n);
-    int rc = sql_step(a->insert, &a->why);
-    return rc < 0 ? rc : 0;
+    struct sql_stmt *st = row->is_step ? a->insert_step : a->insert;
+    rec_encode(row->is_step ? step_rec() : job_rec(), row->record, &record);
+    if (row->is_step)
+        schema_bind_step(st, row->record, record.p, record.n);
+    else
+        schema_bind_job(st, row->record, record.p, record.n);
+    return MIN(sql_step(st, &a->why), 0);
 }
 
 static int write_batch(struct acct *a) {
@@ -100,6 +106,7 @@ static int write_batch(struct acct *a) {
         rc = sql_exec(a->db, "COMMIT", &a->why);
     if (rc) {
         sql_reset(a->insert);
+        sql_reset(a->insert_step);
         sql_reset(a->mark);
         sql_exec(a->db, "ROLLBACK", NULL);
     }
@@ -133,7 +140,7 @@ static void wake(struct acct *a) {
 
 static void drop_rows(rows *r) {
     for (size_t i = 0; i < r->n; i++)
-        rec_free(r->p[i].job);
+        rec_free(r->p[i].record);
     r->n = 0;
 }
 
@@ -180,8 +187,8 @@ static void begin_batch(struct acct *a) {
     h->work(h->impl, work, done, a);
 }
 
-static void add(struct acct *a, uint64_t index, const struct job *j) {
-    struct row row = {index, rec_pack(job_rec(), j)};
+static void add(struct acct *a, uint64_t index, const void *record, bool is_step) {
+    struct row row = {index, rec_pack(is_step ? step_rec() : job_rec(), record), is_step};
     vec_push(&a->next, row);
     if (!a->is_out)
         begin_in(a, 0);
@@ -189,32 +196,47 @@ static void add(struct acct *a, uint64_t index, const struct job *j) {
 
 void acct_on_event(struct acct *a, uint64_t index, const struct event *ev) {
     struct view v;
-    if (ev->kind != EV_JOB_OVER || index <= a->flushed)
+    if ((ev->kind != EV_JOB_OVER && ev->kind != EV_STEP_OVER) || index <= a->flushed)
         return;
     state_peek(a->room->state, &v);
-    const struct job *j = view_job(&v, ev->job_id);
-    if (j)
-        add(a, index, j);
+    bool is_step = ev->kind == EV_STEP_OVER;
+    const void *record = is_step ? (const void *)view_step(&v, ev->job_id, ev->step_id) : view_job(&v, ev->job_id);
+    if (record)
+        add(a, index, record, is_step);
 }
 
 /* Rows must go in by ascending index, since the mark is that of the last one. */
+struct missing {
+    uint64_t index;
+    const void *record;
+    bool is_step;
+};
+
 static int by_index(const void *x, const void *y) {
-    const struct job *a = *(const struct job *const *)x, *b = *(const struct job *const *)y;
-    return a->ended_index < b->ended_index ? -1 : a->ended_index > b->ended_index;
+    const struct missing *a = x, *b = y;
+    return a->index < b->index ? -1 : a->index > b->index;
 }
 
 void acct_restored(struct acct *a) {
     struct view v;
     const struct job *j;
-    VEC(const struct job *) missing = {0};
+    const struct step *s;
+    VEC(struct missing) missing = {0};
     state_peek(a->room->state, &v);
-    for (uint64_t k = 0; (j = view_next_job(&v, &k)); k++)
+    for (uint64_t k = 0; (j = view_next_job(&v, &k)); k++) {
+        struct missing m = {j->ended_index, j, false};
         if (job_is_over(j) && j->ended_index > a->flushed)
-            vec_push(&missing, j);
+            vec_push(&missing, m);
+    }
+    for (uint64_t k = 0; (s = view_next_step(&v, &k)); k++) {
+        struct missing m = {s->ended_index, s, true};
+        if (s->end_ms && s->ended_index > a->flushed)
+            vec_push(&missing, m);
+    }
     if (missing.n)
         qsort(missing.p, missing.n, sizeof(*missing.p), by_index);
     for (size_t i = 0; i < missing.n; i++)
-        add(a, missing.p[i]->ended_index, missing.p[i]);
+        add(a, missing.p[i].index, missing.p[i].record, missing.p[i].is_step);
     vec_fini(&missing);
 }
 
@@ -264,6 +286,7 @@ void acct_close(struct acct *a) {
     vec_fini(&a->next);
     vec_fini(&a->waiters);
     sql_stmt_free(a->insert);
+    sql_stmt_free(a->insert_step);
     sql_stmt_free(a->mark);
     sql_close(a->db);
     free(a->path);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * History: every member writes what ended to its own SQLite, from its own applied entries.
+ * History: every member writes what ended, jobs and steps, to its own SQLite, from its own applied entries.
  *
  * The index of the last entry whose rows are in is written in the same transaction, so that after any crash rows are
  * there exactly once: events at or before that index are left out when the log is read again, and jobs of a restored
@@ -23,10 +23,11 @@ uint64_t acct_flushed_index(const struct acct *a);
 /* Calls fn when acct_flushed_index has reached `index`; perhaps at once. */
 void acct_when_flushed(struct acct *a, uint64_t index, void (*fn)(void *arg), void *arg);
 
-/* For query, on a worker: reads with a handle of its own. Calls `row` for each job record that fits, ascending by id;
- * false stops. The record is valid for the call. */
+/* For query, on a worker: reads with a handle of its own. Calls `row` for each job record that fits, ascending by id, with
+ * the steps that it had; false stops. The records are valid for the call. */
+#define ACCT_STEPS_MOST 10000u /* of one job that are shown */
 struct acct_filter {
-    const uint32_t *job_ids;
+    const uint32_t *job_ids; /* of jobs, or of arrays: all their tasks */
     uint32_t n_job_ids;
     const char *const *users; /* none: all */
     uint32_t n_users;
@@ -34,8 +35,11 @@ struct acct_filter {
     uint32_t after_id;
     uint32_t limit;
 };
-int acct_read(const char *path, const struct acct_filter *f, bool (*row)(void *arg, const struct job *j), void *arg,
-              struct err *e);
+typedef bool (*acct_row_fn)(void *arg, const struct job *j, const struct step *steps, uint32_t n_steps);
+int acct_read(const char *path, const struct acct_filter *f, acct_row_fn row, void *arg, struct err *e);
+/* The steps that a job (of that second id) had, for one that the state still has: those that it let go already. */
+int acct_read_steps(const char *path, uint32_t job_id, const char *sluid, void (*step)(void *arg, const struct step *s),
+                    void *arg, struct err *e);
 bool acct_is_out(const struct acct *a); /* a worker has a batch */
 const char *acct_path(const struct acct *a);
 

@@ -19,6 +19,8 @@
 #define RUNS_MAX 65536u
 #define REPORT_TEXT_MAX 1024u
 #define HEARTBEAT_MS 5000u
+#define STEP_ARRIVES_MS 60000 /* a step's client has brought it to its nodes by then */
+#define WAIT_STATUS_KILLED 9u
 
 struct pending {
     struct room *room;
@@ -92,9 +94,10 @@ static int check_admission(struct room *r, const struct register_request *req, s
                    req->node->name);
 }
 
-static const struct run_ref *find_run(const struct run_ref *runs, uint32_t n, uint32_t job_id, uint32_t start_no) {
+static const struct run_ref *find_run(const struct run_ref *runs, uint32_t n, uint32_t job_id, uint32_t start_no,
+                                      uint32_t step_plus_1) {
     for (uint32_t i = 0; i < n; i++)
-        if (runs[i].job_id == job_id && runs[i].start_no == start_no)
+        if (runs[i].job_id == job_id && runs[i].start_no == start_no && runs[i].step_id == step_plus_1)
             return &runs[i];
     return NULL;
 }
@@ -106,7 +109,25 @@ static bool is_on(const struct job *j, uint32_t node_id) {
     return false;
 }
 
-/* Runs that the agent has and the state does not know: they must go. Whether there is one that lives: its share was
+static bool step_is_on(const struct step *st, uint32_t node_id) {
+    for (uint32_t i = 0; i < st->n_nodes; i++)
+        if (st->nodes[i].node_id == node_id)
+            return !st->nodes[i].is_done;
+    return false;
+}
+
+/* Whether the state has it there: a run, or a step of one. */
+static bool is_known_run(const struct view *v, uint32_t node_id, const struct run_ref *run) {
+    const struct job *j = view_job(v, run->job_id);
+    if (!j || j->start_no != run->start_no || !job_holds_nodes(j) || !is_on(j, node_id))
+        return false;
+    if (!run->step_id)
+        return true;
+    const struct step *st = view_step(v, run->job_id, run->step_id - 1);
+    return st && st->start_no == run->start_no && !step_is_over(st) && step_is_on(st, node_id);
+}
+
+/* Runs and steps that the agent has and the state does not know: they must go. Whether there is one that lives: its share was
  * given back when the node was given up, and nothing else may run there until it is really free. */
 static bool strangers(struct room *r, uint32_t node_id, const struct run_ref *runs, uint32_t n, struct arena *a,
                       const struct run_ref **out, uint32_t *out_n) {
@@ -116,8 +137,7 @@ static bool strangers(struct room *r, uint32_t node_id, const struct run_ref *ru
     uint32_t n_end = 0;
     bool any_lives = false;
     for (uint32_t i = 0; i < n; i++) {
-        const struct job *j = view_job(&v, runs[i].job_id);
-        if (j && j->start_no == runs[i].start_no && job_holds_nodes(j) && is_on(j, node_id))
+        if (is_known_run(&v, node_id, &runs[i]))
             continue;
         end[n_end++] = runs[i];
         any_lives |= runs[i].state != RUN_ENDED;
@@ -127,21 +147,51 @@ static bool strangers(struct room *r, uint32_t node_id, const struct run_ref *ru
     return any_lives;
 }
 
+typedef VEC(struct cmd_step_done) step_ends;
+
+/* The same of a run's steps. One that was begun not long ago may still be on its way: its client brings it. */
+static void find_lost_steps(struct room *r, const struct view *v, const struct job *j, uint32_t node_id,
+                            const struct run_ref *runs, uint32_t n, step_ends *out) {
+    int64_t now_ms = r->host->unix_ms(r->host->impl);
+    const struct step *st;
+    if (!job_rare_of(j)->next_step_id)
+        return;
+    for (uint64_t k = step_key(j->id, 0); (st = view_next_step(v, &k)) && st->job_id == j->id; k++) {
+        if (step_is_over(st) || st->start_no != j->start_no || !step_is_on(st, node_id))
+            continue;
+        if (find_run(runs, n, j->id, j->start_no, st->id + 1)) {
+            lead_listed(r->lead, j->id, j->start_no, st->id + 1, node_id);
+        } else if (now_ms - st->start_ms > STEP_ARRIVES_MS &&
+                   lead_suspect(r->lead, j->id, j->start_no, st->id + 1, node_id)) {
+            struct cmd_step_done cmd = {.job_id = j->id,
+                                        .start_no = j->start_no,
+                                        .step_id = st->id,
+                                        .node_id = node_id,
+                                        .wait_status = WAIT_STATUS_KILLED,
+                                        .text = "the node has lost the step",
+                                        .end_ms = now_ms};
+            vec_push(out, cmd);
+        }
+    }
+}
+
 /* Runs that the state has on this node and the agent's list does not: lost, if a second list says so too. The list may
  * have been written before the launch that it lacks. */
 static void report_lost(struct room *r, uint32_t node_id, const struct run_ref *runs, uint32_t n) {
     struct view v;
     state_peek(r->state, &v);
     VEC(struct cmd_node_done) lost = {0};
+    step_ends lost_steps = {0};
     size_t cursor = 0;
     uint32_t id;
     while (lead_next_holding(r->lead, &cursor, &id)) {
         const struct job *j = view_job(&v, id);
         if (!j || !job_holds_nodes(j) || j->configuring || !is_on(j, node_id))
             continue;
-        if (find_run(runs, n, j->id, j->start_no)) {
-            lead_listed(r->lead, j->id, j->start_no, node_id);
-        } else if (lead_suspect(r->lead, j->id, j->start_no, node_id)) {
+        if (find_run(runs, n, j->id, j->start_no, 0)) {
+            lead_listed(r->lead, j->id, j->start_no, 0, node_id);
+            find_lost_steps(r, &v, j, node_id, runs, n, &lost_steps);
+        } else if (lead_suspect(r->lead, j->id, j->start_no, 0, node_id)) {
             struct cmd_node_done cmd = {.job_id = j->id,
                                         .start_no = j->start_no,
                                         .node_id = node_id,
@@ -153,7 +203,10 @@ static void report_lost(struct room *r, uint32_t node_id, const struct run_ref *
     }
     for (size_t i = 0; i < lost.n; i++)
         room_propose_quietly(r, CMD_NODE_DONE, &lost.p[i]);
+    for (size_t i = 0; i < lost_steps.n; i++)
+        room_propose_quietly(r, CMD_STEP_DONE, &lost_steps.p[i]);
     vec_fini(&lost);
+    vec_fini(&lost_steps);
 }
 
 static void on_registered(void *arg, int code, const struct err *why, uint64_t index, const void *answer, size_t n) {
@@ -303,4 +356,34 @@ void admit_report(struct room *r, const struct run_report *req, admit_fn done, v
         .drain_node = req->drain_node,
     };
     room_propose(r, CMD_NODE_DONE, &cmd, 0, NULL, on_reported, rp);
+}
+
+void admit_step_report(struct room *r, const struct step_report *req, admit_fn done, void *arg) {
+    struct err e;
+    const struct node *n = state_find_node(r->state, req->name);
+    if (!n) {
+        err_set(&e, E_NODE_NAME, "%s", err_sentence(E_NODE_NAME));
+        done(arg, E_NODE_NAME, &e, NULL);
+        return;
+    }
+    char text[REPORT_TEXT_MAX + 1];
+    snprintf(text, sizeof(text), "%s", req->text ? req->text : "");
+    struct report *rp = xnew(struct report);
+    rp->done = done;
+    rp->arg = arg;
+    struct cmd_step_done cmd = {
+        .job_id = req->job_id,
+        .start_no = req->start_no,
+        .step_id = req->step_id,
+        .node_id = n->id,
+        .wait_status = req->wait_status,
+        .out_of_memory = req->out_of_memory,
+        .never_started = req->never_started,
+        .text = req->text ? text : NULL,
+        .end_ms = req->end_ms,
+        .max_rss_kb = req->max_rss_kb,
+        .user_cpu_us = req->user_cpu_us,
+        .sys_cpu_us = req->sys_cpu_us,
+    };
+    room_propose(r, CMD_STEP_DONE, &cmd, 0, NULL, on_reported, rp);
 }

@@ -177,8 +177,9 @@ static void run_for_node(struct request *rq) {
         name = n ? n->name : NULL;
         key = n && n->n_public_key == CRED_PUBLIC_SIZE ? n->public_key : NULL;
     } else if (!rc) {
-        name = rq->row->method == WIRE_Registry_Report ? ((struct run_report *)record)->name
-                                                       : ((struct heartbeat_request *)record)->name;
+        name = rq->row->method == WIRE_Registry_Report       ? ((struct run_report *)record)->name
+               : rq->row->method == WIRE_Registry_StepReport ? ((struct step_report *)record)->name
+                                                             : ((struct heartbeat_request *)record)->name;
     }
     if (!rc)
         rc = identity_check_node(rq->api->identity, rq->call, m->path, name, key, rq->raw, rq->n_raw, &e);

@@ -41,6 +41,34 @@ void rpc_hold_job(struct request *rq) {
     admit_hold(rq->room, &rq->who, rq->message, on_record, rq);
 }
 
+void rpc_requeue_job(struct request *rq) {
+    admit_requeue(rq->room, &rq->who, rq->message, on_record, rq);
+}
+
+void rpc_suspend_job(struct request *rq) {
+    admit_suspend(rq->room, &rq->who, rq->message, on_record, rq);
+}
+
+void rpc_update_job(struct request *rq) {
+    admit_update(rq->room, &rq->who, rq->message, on_record, rq);
+}
+
+void rpc_update_node(struct request *rq) {
+    admit_update_node(rq->room, &rq->who, rq->message, on_record, rq);
+}
+
+void rpc_start_step(struct request *rq) {
+    admit_step_start(rq->room, &rq->who, rq->message, on_record, rq);
+}
+
+void rpc_attach_step(struct request *rq) {
+    admit_attach(rq->room, &rq->who, rq->message, on_record, rq);
+}
+
+void rpc_attend_job(struct request *rq) {
+    query_attend(rq->room->query, &rq->who, rq->message, on_bytes, rq);
+}
+
 void rpc_get_jobs(struct request *rq) {
     query_jobs(rq->room, &rq->who, rq->message, on_bytes, rq);
 }
@@ -122,4 +150,8 @@ void rpc_heartbeat_node(struct request *rq) {
 
 void rpc_report_run(struct request *rq) {
     admit_report(rq->room, rq->message, on_record, rq);
+}
+
+void rpc_report_step(struct request *rq) {
+    admit_step_report(rq->room, rq->message, on_record, rq);
 }

@@ -17,6 +17,7 @@ void lead_end(struct lead *l);
 void lead_on_event(struct lead *l, const struct event *ev);
 
 uint32_t lead_take_job_id(struct room *r); /* 0: none is free */
+uint32_t lead_next_job_id(struct room *r); /* what that would give now, most likely */
 void lead_new_sluid(struct room *r, char out[SLUID_SIZE]);
 
 /* A sign of life. The load is kept for those who ask (hundredths + 1, MiB + 1; 0: unknown). */
@@ -31,9 +32,12 @@ void lead_ask_runs(struct lead *l, uint32_t node_id);
 /* The jobs that hold nodes now, in no order, without a scan of all jobs: for (size_t c = 0; lead_next_holding(l, &c, &id);) */
 bool lead_next_holding(const struct lead *l, size_t *cursor, uint32_t *out_job_id);
 
-/* A run that its agent did not list: true when that was so before, in an earlier list, and no list between had it. */
-bool lead_suspect(struct lead *l, uint32_t job_id, uint32_t start_no, uint32_t node_id);
-void lead_listed(struct lead *l, uint32_t job_id, uint32_t start_no, uint32_t node_id);
+/* A run (step 0), or a step of one (its id + 1), that its agent did not list: true when that was so before, in an earlier
+ * list, and no list between had it. */
+bool lead_suspect(struct lead *l, uint32_t job_id, uint32_t start_no, uint32_t step_plus_1, uint32_t node_id);
+void lead_listed(struct lead *l, uint32_t job_id, uint32_t start_no, uint32_t step_plus_1, uint32_t node_id);
+/* The client of an interactive job (step 0), or of a step (its id + 1), is there; or goes, and need not come back. */
+void lead_attended(struct lead *l, uint32_t job_id, uint32_t step_plus_1, bool leaving);
 struct lead_node {
     uint32_t cpu_load_hundredths;
     uint64_t free_mem_mb;

@@ -53,25 +53,67 @@ static bool wants_id(const struct asking *q, uint32_t id) {
     return q->req.n_job_ids == 0 || bsearch(&id, q->req.job_ids, q->req.n_job_ids, sizeof(id), compare_ids);
 }
 
+static bool is_named(const struct asking *q, const struct job *j) {
+    return wants_id(q, j->id) || (j->array && wants_id(q, j->array->job_id));
+}
+
 static bool fits(const struct asking *q, const struct job *j) {
-    if (j->id <= q->req.after_id || !wants_id(q, j->id) || !wants_user(q, j->spec->user))
+    if (j->id <= q->req.after_id || !is_named(q, j) || !wants_user(q, j->spec->user))
         return false;
     if (q->req.until_unix && j->submit_ms / 1000 > q->req.until_unix)
         return false;
     return !q->req.since_unix || !job_is_over(j) || j->end_ms / 1000 >= q->req.since_unix;
 }
 
-static bool add(struct asking *q, const struct job *j) {
+static bool add(struct asking *q, const struct job *j, const struct step *steps, uint32_t n_steps) {
     if (q->list.n >= q->limit) {
         q->is_cut = true;
         q->cut_id = j->id;
         return false;
     }
-    struct job_info info = {.reason = j->reason};
+    struct job_info info = {.reason = j->reason, .steps = steps, .n_steps = n_steps};
     info.job = query_visible(&q->who, j, &q->arena, &info.is_yours);
     info.limit_min = j->time_limit_min ? 0 : sched_time_limit(&q->view, j);
     vec_push(&q->list, info);
     return true;
+}
+
+/* A copy of a row's record that lives as long as the answer. */
+static void keep(struct asking *q, const struct rec_desc *d, const void *record, void *copy) {
+    auto_buf bytes = {0};
+    rec_encode(d, record, &bytes);
+    must(rec_decode(d, bytes.p, bytes.n, &q->arena, copy, NULL) == 0);
+}
+
+struct old_steps {
+    struct asking *q;
+    VEC(struct step) list;
+};
+
+static void on_old_step(void *arg, const struct step *s) {
+    struct old_steps *o = arg;
+    struct step copy;
+    if (view_step(&o->q->view, s->job_id, s->id))
+        return;
+    keep(o->q, step_rec(), s, &copy);
+    vec_push(&o->list, copy);
+}
+
+/* Of a job with very many steps the state keeps the newest; the others are rows already. */
+static bool add_live(struct asking *q, const struct job *j) {
+    uint32_t n = 0;
+    const struct step *steps = query_steps(&q->view, j, true, &q->arena, &n);
+    struct old_steps o = {.q = q};
+    if (n >= job_rare_of(j)->next_step_id || acct_read_steps(q->path, j->id, j->sluid, on_old_step, &o, NULL) || !o.list.n) {
+        vec_fini(&o.list);
+        return add(q, j, steps, n);
+    }
+    for (uint32_t i = 0; i < n; i++)
+        vec_push(&o.list, steps[i]);
+    steps = arena_memdup(&q->arena, o.list.p, o.list.n * sizeof(*o.list.p));
+    n = (uint32_t)o.list.n;
+    vec_fini(&o.list);
+    return add(q, j, steps, n);
 }
 
 /* All of the state's jobs up to `id`. */
@@ -80,28 +122,25 @@ static bool add_state_until(struct asking *q, uint64_t id) {
     for (; q->next_key <= id && (j = view_next_job(&q->view, &q->next_key)); q->next_key++) {
         if (q->next_key > id)
             return true;
-        if (fits(q, j) && !add(q, j))
+        if (fits(q, j) && !add_live(q, j))
             return false;
     }
     return true;
 }
 
-/* A copy of a row's job that lives as long as the answer. */
-static const struct job *keep(struct asking *q, const struct job *j) {
-    auto_buf bytes = {0};
-    rec_encode(job_rec(), j, &bytes);
-    struct job *copy = arena_alloc(&q->arena, sizeof(*copy));
-    return rec_decode(job_rec(), bytes.p, bytes.n, &q->arena, copy, NULL) ? NULL : copy;
-}
-
-static bool on_row(void *arg, const struct job *j) {
+static bool on_row(void *arg, const struct job *j, const struct step *steps, uint32_t n_steps) {
     struct asking *q = arg;
     if (!add_state_until(q, j->id - 1))
         return false;
     const struct job *live = view_job(&q->view, j->id);
     if (live && str_eq(live->sluid, j->sluid)) /* the state will show it */
         return true;
-    return add(q, keep(q, j));
+    struct job *job = arena_alloc(&q->arena, sizeof(*job));
+    struct step *kept = arena_calloc(&q->arena, n_steps + 1, sizeof(*kept));
+    keep(q, job_rec(), j, job);
+    for (uint32_t i = 0; i < n_steps; i++)
+        keep(q, step_rec(), &steps[i], &kept[i]);
+    return add(q, job, kept, n_steps);
 }
 
 /* The next page begins behind the last id, so all jobs of that id must be on this one. */

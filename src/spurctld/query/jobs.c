@@ -43,6 +43,19 @@ const struct job *query_visible(const struct who *who, const struct job *j, stru
     return copy;
 }
 
+const struct step *query_steps(const struct view *v, const struct job *j, bool with_ended, struct arena *a,
+                               uint32_t *out_n) {
+    VEC(struct step) list = {0};
+    const struct step *st;
+    for (uint64_t k = step_key(j->id, 0); (st = view_next_step(v, &k)) && st->job_id == j->id; k++)
+        if (with_ended || !step_is_over(st))
+            vec_push(&list, *st);
+    const struct step *out = arena_memdup(a, list.p, list.n * sizeof(*list.p));
+    *out_n = (uint32_t)list.n;
+    vec_fini(&list);
+    return out;
+}
+
 /* CPUs of the largest node of a partition; looked up once for each. */
 static uint32_t widest(struct asking *q, const char *names) {
     char name[256];
@@ -90,6 +103,8 @@ static struct job_info info_of(struct asking *q, const struct job *j) {
     info.least_nodes = j->state == JOB_PENDING ? least_nodes(q, j) : 0;
     info.job = query_visible(&q->who, j, &q->arena, &info.is_yours);
     info.limit_min = j->time_limit_min ? 0 : sched_time_limit(&q->view, j);
+    if (q->req.with_steps && j->start_no)
+        info.steps = query_steps(&q->view, j, q->req.with_ended, &q->arena, &info.n_steps);
     if (note) {
         if (!j->hold && note->reason)
             info.reason = note->reason;
@@ -117,15 +132,42 @@ static int compare_ids(const void *a, const void *b) {
 typedef VEC(struct job_info) infos;
 
 /* Named jobs are shown in whatever state they are; ids that are not there are left out of a longer list. */
+static void add_named(struct asking *q, const struct job *j, infos *out) {
+    if (j && (!q->req.user || str_eq(q->req.user, j->spec->user)))
+        vec_push(out, info_of(q, j));
+}
+
+static bool is_array(const struct view *v, uint32_t id) {
+    const struct job *j = view_job(v, id);
+    return j && j->array && j->array->job_id == id;
+}
+
+static bool names_array(const struct asking *q) {
+    for (uint32_t i = 0; i < q->req.n_job_ids; i++)
+        if (is_array(&q->view, q->req.job_ids[i]))
+            return true;
+    return false;
+}
+
+/* An array's id means all of its tasks, which have ids of their own. */
+static void by_search(struct asking *q, const uint32_t *ids, uint32_t n, infos *out) {
+    const struct job *j;
+    for (uint64_t k = 0; (j = view_next_job(&q->view, &k)); k++)
+        if (bsearch(&j->id, ids, n, sizeof(*ids), compare_ids) ||
+            (j->array && bsearch(&j->array->job_id, ids, n, sizeof(*ids), compare_ids)))
+            add_named(q, j, out);
+}
+
 static void by_ids(struct asking *q, infos *out) {
     uint32_t n = q->req.n_job_ids;
     uint32_t *ids = arena_memdup(&q->arena, q->req.job_ids, n * sizeof(*ids));
     qsort(ids, n, sizeof(*ids), compare_ids);
-    for (uint32_t i = 0; i < n; i++) {
-        const struct job *j = i && ids[i] == ids[i - 1] ? NULL : view_job(&q->view, ids[i]);
-        if (j && (!q->req.user || str_eq(q->req.user, j->spec->user)))
-            vec_push(out, info_of(q, j));
-    }
+    if (names_array(q))
+        by_search(q, ids, n, out);
+    else
+        for (uint32_t i = 0; i < n; i++)
+            if (!i || ids[i] != ids[i - 1])
+                add_named(q, view_job(&q->view, ids[i]), out);
     if (!out->n && n == 1)
         q->code = err_set(&q->why, E_JOB_ID, NULL);
 }
@@ -167,7 +209,7 @@ void query_jobs(struct room *r, const struct who *who, const struct jobs_request
     q->req.job_ids = arena_memdup(&q->arena, req->job_ids, req->n_job_ids * sizeof(*req->job_ids));
     state_view(r->state, &q->view);
     q->notes = plan_notes_take(r->plan);
-    if (req->n_job_ids == 1) { /* not worth a thread */
+    if (req->n_job_ids == 1 && !names_array(q)) { /* not worth a thread */
         work(q);
         done(q);
         return;

@@ -21,6 +21,13 @@ struct query *query_new(struct room *r);
 void query_free(struct query *q); /* open waits are answered with E_STOPPING */
 void query_wait(struct query *q, const struct who *who, uint32_t job_id, query_fn done, void *arg);
 void query_on_event(struct query *q, const struct event *ev);
+/* The client of an interactive job, or of a step, is there: noted, and answered when the state of what it names is another
+ * than the one it has seen, or after 10 s. */
+void query_attend(struct query *q, const struct who *who, const struct attend_request *req, query_fn done, void *arg);
+
+/* The steps of the job that the state has, ascending; in the arena. */
+const struct step *query_steps(const struct view *v, const struct job *j, bool with_ended, struct arena *a,
+                               uint32_t *out_n);
 
 /* What `who` may see of the job: itself, or a copy (in the arena) that does not say where script and environment are. */
 const struct job *query_visible(const struct who *who, const struct job *j, struct arena *a, bool *out_is_yours);

@@ -6,19 +6,33 @@
 #define RETRY_FIRST_MS 250u
 #define RETRY_MOST_MS 10000u
 
-struct effort *effort_new(struct react *re, const struct job *j, bool is_ending) {
+/* Job ids have 26 bits. */
+uint64_t effort_key(enum effort_kind kind, uint32_t job_id, uint32_t step_id) {
+    switch (kind) {
+    case EFFORT_STEP_ENDING: return UINT64_C(1) << 62 | step_key(job_id, step_id);
+    case EFFORT_SUSPEND: return UINT64_C(1) << 63 | job_id;
+    default: return job_id;
+    }
+}
+
+static uint64_t key_of(const struct effort *ef) {
+    return effort_key(ef->kind, ef->job_id, ef->step_id);
+}
+
+struct effort *effort_new(struct react *re, const struct job *j, enum effort_kind kind, uint32_t step_id) {
     struct effort *ef = xnew(struct effort);
     *ef = (struct effort){
         .re = re,
         .job_id = j->id,
         .start_no = j->start_no,
-        .is_ending = is_ending,
+        .step_id = step_id,
+        .kind = kind,
         .n_nodes = j->n_nodes,
         .confirmed = xcalloc(j->n_nodes + 1, sizeof(bool)),
         .begun_ms = re->room->host->now_ms(re->room->host->impl),
         .wait_ms = RETRY_FIRST_MS,
     };
-    map64_put(&re->efforts, j->id, ef);
+    map64_put(&re->efforts, key_of(ef), ef);
     return ef;
 }
 
@@ -34,8 +48,8 @@ static void effort_free(struct effort *ef) {
 /* Out of the table; freed when the last callback is back. */
 void effort_drop(struct effort *ef) {
     struct host *h = ef->re->room->host;
-    if (map64_get(&ef->re->efforts, ef->job_id) == ef)
-        map64_del(&ef->re->efforts, ef->job_id);
+    if (map64_get(&ef->re->efforts, key_of(ef)) == ef)
+        map64_del(&ef->re->efforts, key_of(ef));
     h->timer_stop(h->impl, ef->timer);
     ef->timer = NULL;
     ef->is_dead = true;
@@ -107,8 +121,10 @@ bool effort_is_transport(int code) {
 }
 
 void effort_round(struct effort *ef) {
-    if (ef->is_ending)
-        ending_round(ef, effort_job(ef));
-    else
-        launch_round(ef, effort_job(ef));
+    switch (ef->kind) {
+    case EFFORT_LAUNCH: launch_round(ef, effort_job(ef)); break;
+    case EFFORT_ENDING: ending_round(ef, effort_job(ef)); break;
+    case EFFORT_STEP_ENDING: step_ending_round(ef, effort_job(ef)); break;
+    case EFFORT_SUSPEND: suspend_round(ef, effort_job(ef)); break;
+    }
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * An *effort* is what we are doing about one run: launching it on all its nodes, or ending it on those that are not
- * clean. At most one a job; an ending replaces a launch. Every step looks the job up again: what it finds decides, and
- * an effort whose run is not in that state any more just goes. One goes on until the state says that it is over: a
- * proposal that was refused (a full disk) is made again.
+ * clean; at most one of these a job, an ending replaces a launch. Beside it there may be one that ends a step of it, and
+ * one that stops or continues it. Every round looks the job up again: what it finds decides, and an effort whose run is
+ * not in that state any more just goes. One goes on until the state says that it is over: a proposal that was refused (a
+ * full disk) is made again.
  *
  * For the files of this folder.
  */
@@ -13,16 +14,19 @@
 #include "base/map.h"
 #include "spurctld/react/react.h"
 
+enum effort_kind { EFFORT_LAUNCH, EFFORT_ENDING, EFFORT_STEP_ENDING, EFFORT_SUSPEND };
+
 struct effort {
     struct react *re;
-    uint32_t job_id, start_no;
-    bool is_ending;
+    uint32_t job_id, start_no, step_id;
+    enum effort_kind kind;
     bool is_dead; /* replaced or done, but callbacks are still to come */
     unsigned out;   /* callbacks that will still come */
     unsigned calls; /* those of agents among them */
     unsigned loads; /* those of the blob store */
     uint32_t n_nodes;
-    bool *confirmed; /* launch: per node of the job, in its order */
+    bool *confirmed; /* launch, suspend: per node of the job, in its order */
+    bool is_stop;    /* suspend: what is confirmed is that it was stopped; else that it goes on */
     bool may_run;    /* launch: the script's node was asked, perhaps by an earlier leader */
     char *failure;   /* launch: why it is to be undone */
     char *excuse;    /* launch: a refusal that may pass */
@@ -38,7 +42,8 @@ struct effort {
 
 struct react {
     struct room *room;
-    struct map64 efforts; /* job id → struct effort */
+    struct map64 efforts; /* effort_key → struct effort */
+    struct map64 stopped; /* job id → itself: those that agents were told to stop */
     struct react_stats stats;
 };
 
@@ -49,7 +54,8 @@ struct node_call {
     uint32_t node_id;
 };
 
-struct effort *effort_new(struct react *re, const struct job *j, bool is_ending);
+uint64_t effort_key(enum effort_kind kind, uint32_t job_id, uint32_t step_id);
+struct effort *effort_new(struct react *re, const struct job *j, enum effort_kind kind, uint32_t step_id);
 void effort_drop(struct effort *ef); /* out of the table; freed when the last callback is back */
 /* A callback came back: false when the effort is gone and nothing more may be done with it. */
 bool effort_back(struct effort *ef);
@@ -67,5 +73,7 @@ bool effort_is_transport(int code); /* the agent said nothing: it may or may not
 void launch_load(struct effort *ef, const struct job *j); /* script and environment; the effort may be gone afterwards */
 void launch_round(struct effort *ef, const struct job *j);
 void ending_round(struct effort *ef, const struct job *j);
+void step_ending_round(struct effort *ef, const struct job *j);
+void suspend_round(struct effort *ef, const struct job *j);
 
 #endif

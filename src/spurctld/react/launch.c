@@ -136,6 +136,7 @@ static void launch_on(struct effort *ef, const struct job *j, uint32_t index) {
         .restarts = j->restarts,
         .batch_host = j->nodes[0].name,
         .node_name = node->name,
+        .array = j->array,
     };
     struct node_call *call = xnew(struct node_call);
     *call = (struct node_call){ef, index, node->id};
@@ -240,6 +241,8 @@ static void on_env(void *arg, int code, const struct err *why, const void *p, si
 
 void launch_load(struct effort *ef, const struct job *j) {
     struct host *h = ef->re->room->host;
+    if (job_spec_more(j->spec)->interactive) /* an allocation: nothing to run */
+        return;
     if (j->spec->n_script_hash != 32 || j->spec->n_env_hash != 32) {
         give_up_launch(ef, "the job has no script");
         return;

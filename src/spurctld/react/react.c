@@ -21,6 +21,7 @@ void react_end(struct react *re) {
     void *ef;
     while (cursor = 0, map64_next(&re->efforts, &cursor, NULL, &ef))
         effort_drop(ef);
+    map64_fini(&re->stopped);
 }
 
 void react_free(struct react *re) {
@@ -31,18 +32,19 @@ void react_free(struct react *re) {
     free(re);
 }
 
-static void begin_effort(struct react *re, const struct job *j, bool is_ending, bool is_inherited) {
-    struct effort *old = map64_get(&re->efforts, j->id);
-    if (old && old->start_no == j->start_no && old->is_ending == is_ending) {
+static void begin_effort(struct react *re, const struct job *j, enum effort_kind kind, uint32_t step_id,
+                         bool is_inherited) {
+    struct effort *old = map64_get(&re->efforts, effort_key(kind, j->id, step_id));
+    if (old && old->start_no == j->start_no && old->kind == kind) {
         effort_round(old);
         return;
     }
     if (old)
         effort_drop(old);
-    struct effort *ef = effort_new(re, j, is_ending);
+    struct effort *ef = effort_new(re, j, kind, step_id);
     ef->may_run = is_inherited;
     ef->out++; /* it may come to its end while it begins */
-    if (!is_ending)
+    if (kind == EFFORT_LAUNCH)
         launch_load(ef, j);
     if (effort_back(ef))
         effort_round(ef);
@@ -50,30 +52,71 @@ static void begin_effort(struct react *re, const struct job *j, bool is_ending, 
 
 static void derive(struct react *re, const struct job *j, bool is_inherited) {
     if (j->completing)
-        begin_effort(re, j, true, is_inherited);
+        begin_effort(re, j, EFFORT_ENDING, 0, is_inherited);
     else if (j->configuring)
-        begin_effort(re, j, false, is_inherited);
+        begin_effort(re, j, EFFORT_LAUNCH, 0, is_inherited);
+}
+
+/* Agents are told when a job stops, and when it goes on. An earlier leader may have had no time to say the latter. */
+static void derive_stop(struct react *re, const struct job *j, bool is_inherited) {
+    bool is_stopped = j->state == JOB_SUSPENDED && !j->completing;
+    bool was_stopped = map64_get(&re->stopped, j->id) || (is_inherited && job_rare_of(j)->suspended_total_ms);
+    if (is_stopped)
+        map64_put(&re->stopped, j->id, (void *)(uintptr_t)j->id);
+    else
+        map64_del(&re->stopped, j->id);
+    if (is_stopped != was_stopped && (is_stopped || (j->state == JOB_RUNNING && !j->completing)))
+        begin_effort(re, j, EFFORT_SUSPEND, 0, is_inherited);
+}
+
+static void derive_step(struct react *re, const struct view *v, const struct step *st) {
+    const struct job *j = st->kill_ms && !st->end_ms ? view_job(v, st->job_id) : NULL;
+    if (j && j->start_no == st->start_no && !j->completing)
+        begin_effort(re, j, EFFORT_STEP_ENDING, st->id, false);
 }
 
 void react_begin(struct react *re) {
     struct view v;
     const struct job *j;
+    const struct step *st;
     state_peek(re->room->state, &v);
-    for (uint64_t k = 0; (j = view_next_job(&v, &k)); k++)
+    for (uint64_t k = 0; (j = view_next_job(&v, &k)); k++) {
         derive(re, j, true);
+        if (job_holds_nodes(j))
+            derive_stop(re, j, true);
+    }
+    for (uint64_t k = 0; (st = view_next_step(&v, &k)); k++)
+        derive_step(re, &v, st);
+}
+
+static void on_step_event(struct react *re, const struct view *v, const struct event *ev) {
+    const struct step *st = view_step(v, ev->job_id, ev->step_id);
+    struct effort *ef = map64_get(&re->efforts, effort_key(EFFORT_STEP_ENDING, ev->job_id, ev->step_id));
+    if (st)
+        derive_step(re, v, st);
+    if (ef && (!st || st->end_ms))
+        effort_drop(ef);
 }
 
 void react_on_event(struct react *re, const struct event *ev) {
     struct view v;
     state_peek(re->room->state, &v);
-    const struct job *j = ev->job_id ? view_job(&v, ev->job_id) : NULL;
-    struct effort *ef = ev->job_id ? map64_get(&re->efforts, ev->job_id) : NULL;
+    if (!ev->job_id)
+        return;
+    if (ev->kind == EV_STEP_STARTED || ev->kind == EV_STEP_ENDING || ev->kind == EV_STEP_OVER) {
+        on_step_event(re, &v, ev);
+        return;
+    }
+    const struct job *j = view_job(&v, ev->job_id);
+    struct effort *ef = map64_get(&re->efforts, effort_key(EFFORT_LAUNCH, ev->job_id, 0));
     if (ev->kind == EV_JOB_STARTED || ev->kind == EV_JOB_ENDING) {
         if (j && j->start_no == ev->start_no)
             derive(re, j, false);
     } else if (ef && (!j || !job_holds_nodes(j))) {
         effort_drop(ef);
     }
+    if (j && (j->state == JOB_SUSPENDED || re->stopped.n))
+        derive_stop(re, j, false);
 }
 
 static void on_signalled(void *arg, int code, const struct err *why, const void *reply, size_t n) {
@@ -81,14 +124,21 @@ static void on_signalled(void *arg, int code, const struct err *why, const void 
         log_info("signal not delivered: %s", why ? why->text : err_sentence(code));
 }
 
-void react_signal(struct react *re, const struct job *j, uint32_t signal, bool batch_only) {
+void react_signal(struct react *re, const struct job *j, const struct react_signal *what) {
     struct view v;
     state_peek(re->room->state, &v);
     for (uint32_t i = 0; i < j->n_nodes; i++) {
         const struct node *node = view_node(&v, j->nodes[i].node_id);
-        if (!node || j->nodes[i].is_done || (batch_only && i))
+        if (!node || j->nodes[i].is_done || (what->batch_only && i))
             continue;
-        struct signal_request req = {j->id, j->start_no, signal, batch_only, node->name, j->spec->uid};
+        struct signal_request req = {.job_id = j->id,
+                                     .start_no = j->start_no,
+                                     .signal = what->signal,
+                                     .batch_only = what->batch_only,
+                                     .node_name = node->name,
+                                     .uid = j->spec->uid,
+                                     .step_id = what->step_id,
+                                     .full = what->full};
         react_call(re->room, node, WIRE_Agent_Signal, &req, j->id, j->start_no, j->spec->uid, on_signalled, NULL);
     }
 }

@@ -14,8 +14,13 @@ void react_free(struct react *re);
 void react_begin(struct react *re);
 void react_end(struct react *re);
 void react_on_event(struct react *re, const struct event *ev);
-/* To what runs of the job, on every node; lost if an agent is away. */
-void react_signal(struct react *re, const struct job *j, uint32_t signal, bool batch_only);
+/* To what runs of the job, on every node; lost if an agent is away. As Slurm: to its steps and not its batch shell. */
+struct react_signal {
+    uint32_t signal;
+    uint32_t step_id; /* + 1: to that step only */
+    bool batch_only, full; /* the batch shell alone; both */
+};
+void react_signal(struct react *re, const struct job *j, const struct react_signal *what);
 
 struct react_stats {
     uint64_t launches, launch_failures, terminates, in_flight;

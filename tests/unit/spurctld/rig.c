@@ -187,6 +187,96 @@ static void wait_answer(struct rig *g) {
     assert_true(vworld_run_until(g->w, is_answered, g, 60000));
 }
 
+uint32_t rig_submit_spec(struct rig *g, uint32_t uid, const struct job_spec *spec, const char *script) {
+    struct submit_request rq = {.spec = spec,
+                                .script = (const uint8_t *)script,
+                                .n_script = script ? (uint32_t)strlen(script) : 0,
+                                .env = script ? (const uint8_t *)"A=b" : NULL,
+                                .n_env = script ? 4 : 0};
+    struct who who = vctl_user(uid);
+    g->is_answered = false;
+    admit_submit(&g->c->room, &who, &rq, on_submitted, g);
+    wait_answer(g);
+    return g->code ? 0 : g->job_id;
+}
+
+static void answer_ask(struct rig_ask *a, int code, const struct err *why, const void *bytes, size_t n) {
+    a->is_answered = true;
+    a->code = code;
+    snprintf(a->text, sizeof(a->text), "%s", why && code ? why->text : "");
+    if (code)
+        return;
+    void *copy = arena_alloc(&a->arena, a->desc->size);
+    assert_int_equal(rec_decode(a->desc, bytes, n, &a->arena, copy, NULL), 0);
+    a->reply = copy;
+}
+
+static void on_asked_bytes(void *arg, int code, const struct err *why, const void *reply, size_t n) {
+    answer_ask(arg, code, why, reply, n);
+}
+
+static void on_asked(void *arg, int code, const struct err *why, const void *reply) {
+    struct rig_ask *a = arg;
+    auto_buf bytes = {0};
+    if (!code)
+        rec_encode(a->desc, reply, &bytes);
+    answer_ask(a, code, why, bytes.p, bytes.n);
+}
+
+void rig_ask_fini(struct rig_ask *a) {
+    arena_fini(&a->arena);
+    *a = (struct rig_ask){0};
+}
+
+static bool ask_is_answered(void *arg) {
+    return ((struct rig_ask *)arg)->is_answered;
+}
+
+bool rig_answered(struct rig *g, struct rig_ask *a, uint64_t most_ms) {
+    return vworld_run_until(g->w, ask_is_answered, a, most_ms);
+}
+
+void rig_step_start(struct rig *g, uint32_t uid, uint32_t job_id, const struct step_spec *s, struct rig_ask *out) {
+    rig_step_request(g, uid, &(struct step_request){.job_id = job_id, .spec = s}, out);
+}
+
+void rig_step_request(struct rig *g, uint32_t uid, const struct step_request *rq, struct rig_ask *out) {
+    struct who who = vctl_user(uid);
+    *out = (struct rig_ask){.desc = step_reply_rec()};
+    admit_step_start(&g->c->room, &who, rq, on_asked, out);
+}
+
+void rig_attend(struct rig *g, uint32_t uid, const struct attend_request *rq, struct rig_ask *out) {
+    struct who who = vctl_user(uid);
+    *out = (struct rig_ask){.desc = attend_reply_rec()};
+    query_attend(g->c->room.query, &who, rq, on_asked_bytes, out);
+}
+
+int64_t rig_step(struct rig *g, uint32_t job_id, const struct step_spec *s) {
+    struct rig_ask a;
+    rig_step_start(g, 1000, job_id, s, &a);
+    assert_true(rig_answered(g, &a, 30000));
+    int64_t id = a.code ? a.code : (int64_t)((const struct step_reply *)a.reply)->step->id;
+    rig_ask_fini(&a);
+    return id;
+}
+
+int rig_step_report(struct rig *g, const struct vscript *node, uint32_t job_id, uint32_t start_no, uint32_t step_id,
+                    uint32_t wait_status) {
+    struct step_report r = {.name = node->name, .job_id = job_id, .start_no = start_no, .step_id = step_id,
+                            .wait_status = wait_status, .end_ms = VWORLD_BEGIN_UNIX_MS + vworld_now_ms(g->w)};
+    g->is_answered = false;
+    admit_step_report(&g->c->room, &r, on_done, g);
+    wait_answer(g);
+    return g->code;
+}
+
+const struct step *rig_get_step(const struct rig *g, uint32_t job_id, uint32_t step_id) {
+    struct view v;
+    state_peek(g->c->room.state, &v);
+    return view_step(&v, job_id, step_id);
+}
+
 uint32_t rig_submit(struct rig *g, const struct rig_job *j) {
     const char *script = j->script ? j->script : "#!/bin/sh\n";
     const char *const req[] = {j->req_node}, *const exc[] = {j->exc_node};
@@ -224,12 +314,63 @@ int rig_cancel(struct rig *g, uint32_t uid, uint32_t job_id) {
     return first_result(g);
 }
 
-int rig_hold(struct rig *g, uint32_t uid, uint32_t job_id, enum hold_op op) {
+int rig_hold_all(struct rig *g, uint32_t uid, const struct hold_request *rq) {
     struct who who = vctl_user(uid);
-    struct hold_request rq = {.job_ids = &job_id, .n_job_ids = 1, .op = op};
     g->is_answered = false;
-    admit_hold(&g->c->room, &who, &rq, on_results, g);
+    admit_hold(&g->c->room, &who, rq, on_results, g);
     return first_result(g);
+}
+
+int rig_hold(struct rig *g, uint32_t uid, uint32_t job_id, enum hold_op op) {
+    return rig_hold_all(g, uid, &(struct hold_request){.job_ids = &job_id, .n_job_ids = 1, .op = op});
+}
+
+int rig_requeue(struct rig *g, uint32_t uid, const struct requeue_request *rq) {
+    struct who who = vctl_user(uid);
+    g->is_answered = false;
+    admit_requeue(&g->c->room, &who, rq, on_results, g);
+    return first_result(g);
+}
+
+int rig_suspend(struct rig *g, uint32_t uid, const struct suspend_request *rq) {
+    struct who who = vctl_user(uid);
+    g->is_answered = false;
+    admit_suspend(&g->c->room, &who, rq, on_results, g);
+    return first_result(g);
+}
+
+int rig_update(struct rig *g, uint32_t uid, const struct update_request *rq) {
+    struct who who = vctl_user(uid);
+    g->is_answered = false;
+    admit_update(&g->c->room, &who, rq, on_results, g);
+    return first_result(g);
+}
+
+int rig_update_node(struct rig *g, uint32_t uid, const struct node_update_request *rq) {
+    struct who who = vctl_user(uid);
+    g->is_answered = false;
+    admit_update_node(&g->c->room, &who, rq, on_done, g);
+    wait_answer(g);
+    return g->code;
+}
+
+void rig_jobs(struct rig *g, uint32_t uid, const struct jobs_request *rq, struct rig_ask *out) {
+    struct who who = vctl_user(uid);
+    *out = (struct rig_ask){.desc = jobs_reply_rec()};
+    query_jobs(&g->c->room, &who, rq, on_asked_bytes, out);
+}
+
+void rig_wait(struct rig *g, uint32_t uid, uint32_t job_id, struct rig_ask *out) {
+    struct who who = vctl_user(uid);
+    *out = (struct rig_ask){.desc = wait_reply_rec()};
+    query_wait(g->c->room.query, &who, job_id, on_asked_bytes, out);
+}
+
+void rig_try(struct rig *g, uint32_t uid, const struct job_spec *spec, struct rig_ask *out) {
+    struct who who = vctl_user(uid);
+    struct submit_request rq = {.spec = spec, .test_only = true, .script = (const uint8_t *)"#!/bin/sh\n", .n_script = 10};
+    *out = (struct rig_ask){.desc = submit_reply_rec()};
+    admit_submit(&g->c->room, &who, &rq, on_asked, out);
 }
 
 void rig_beat(struct rig *g, const struct heartbeat_request *hb) {

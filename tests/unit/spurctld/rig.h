@@ -52,6 +52,38 @@ struct rig_job { /* what a test may want to say; zero is the default */
 };
 /* Runs the world until the answer; its id, 0 when it was refused (g->code, g->text). */
 uint32_t rig_submit(struct rig *g, const struct rig_job *j);
+/* The same of a whole spec. `script` NULL: none. */
+uint32_t rig_submit_spec(struct rig *g, uint32_t uid, const struct job_spec *spec, const char *script);
+
+/* A question that is answered later. */
+struct rig_ask {
+    bool is_answered;
+    int code;
+    char text[ERR_TEXT_MAX];
+    struct arena arena;
+    const void *reply; /* of the method's record, in the arena */
+    const struct rec_desc *desc;
+};
+void rig_ask_fini(struct rig_ask *a);
+bool rig_answered(struct rig *g, struct rig_ask *a, uint64_t most_ms); /* runs the world until it is */
+void rig_step_start(struct rig *g, uint32_t uid, uint32_t job_id, const struct step_spec *s, struct rig_ask *out);
+void rig_step_request(struct rig *g, uint32_t uid, const struct step_request *rq, struct rig_ask *out);
+void rig_attend(struct rig *g, uint32_t uid, const struct attend_request *rq, struct rig_ask *out);
+/* Waits; the step's id, or a code. */
+int64_t rig_step(struct rig *g, uint32_t job_id, const struct step_spec *s);
+void rig_jobs(struct rig *g, uint32_t uid, const struct jobs_request *rq, struct rig_ask *out);
+void rig_wait(struct rig *g, uint32_t uid, uint32_t job_id, struct rig_ask *out);
+void rig_try(struct rig *g, uint32_t uid, const struct job_spec *spec, struct rig_ask *out); /* --test-only */
+/* These wait; the first result's code, else g->code. */
+int rig_hold_all(struct rig *g, uint32_t uid, const struct hold_request *rq);
+int rig_requeue(struct rig *g, uint32_t uid, const struct requeue_request *rq);
+int rig_suspend(struct rig *g, uint32_t uid, const struct suspend_request *rq);
+int rig_update(struct rig *g, uint32_t uid, const struct update_request *rq);
+int rig_update_node(struct rig *g, uint32_t uid, const struct node_update_request *rq);
+/* The step is over on that node. */
+int rig_step_report(struct rig *g, const struct vscript *node, uint32_t job_id, uint32_t start_no, uint32_t step_id,
+                    uint32_t wait_status);
+const struct step *rig_get_step(const struct rig *g, uint32_t job_id, uint32_t step_id);
 int rig_cancel(struct rig *g, uint32_t uid, uint32_t job_id);
 void rig_cancel_all(struct rig *g, const struct who *who, const struct cancel_request *rq); /* g->code, g->results */
 int rig_hold(struct rig *g, uint32_t uid, uint32_t job_id, enum hold_op op);

@@ -39,7 +39,7 @@ static void a_confirmed_launch_runs(void **state) {
     rig_until(&g, id, "COMPLETED", 1000);
     assert_true(rig_is_free(&g));
     rig_run(&g, 10);
-    assert_int_equal(vctl_rows(g.c, NULL, NULL), 1);
+    assert_int_equal(vctl_rows(g.c, NULL, NULL, NULL), 1);
     assert_int_equal(react_stats(g.c->room.react).in_flight, 0);
     rig_fini(&g);
 }

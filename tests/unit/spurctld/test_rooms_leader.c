@@ -124,7 +124,7 @@ static void one_life(enum change change, uint64_t at_ms, uint64_t away_ms, unsig
         assert_int_equal(vagent_live(l.agent[i]), 0);
         assert_int_equal(vagent_known(l.agent[i]), 0);
     }
-    assert_int_equal(vctl_rows(l.g.c, count_row, &l), 1);
+    assert_int_equal(vctl_rows(l.g.c, count_row, &l, NULL), 1);
     assert_int_equal(react_stats(l.g.c->room.react).in_flight, 0);
     life_end(&l);
 }
@@ -152,7 +152,7 @@ static void one_cancelled_life(enum change change, uint64_t at_ms, uint64_t away
     vworld_run(l.g.w, 30000);
     assert_true(rig_is_free(&l.g));
     assert_int_equal(vagent_live(l.agent[0]) + vagent_live(l.agent[1]), 0);
-    assert_int_equal(vctl_rows(l.g.c, count_row, &l), 1);
+    assert_int_equal(vctl_rows(l.g.c, count_row, &l, NULL), 1);
     life_end(&l);
 }
 
@@ -186,7 +186,7 @@ static void running_jobs_are_untouched(void **state) {
     vworld_run(l.g.w, 3600000);
     for (int i = 0; i < 8; i++)
         assert_null(rig_job(&l.g, ids[i])); /* done, and old enough to be history */
-    assert_int_equal(vctl_rows(l.g.c, NULL, NULL), 8);
+    assert_int_equal(vctl_rows(l.g.c, NULL, NULL, NULL), 8);
     life_end(&l);
 }
 
@@ -308,7 +308,7 @@ static void job_ids_wrap_and_skip_what_is_used(void **state) {
     /* two jobs of one number in the history, told apart by their second id */
     assert_int_equal(rig_cancel(&g, 1000, 4), 0);
     rig_run(&g, 12000);
-    assert_int_equal(vctl_rows(g.c, NULL, NULL), 3);
+    assert_int_equal(vctl_rows(g.c, NULL, NULL, NULL), 3);
     rig_fini(&g);
 }
 

@@ -439,7 +439,7 @@ static void check_end(struct random_world *rw) {
     for (uint32_t m = 0; m < MEMBERS; m++) {
         for (size_t k = 0; k < rw->rows.n; k++)
             rw->rows.p[k].n_rows = 0;
-        assert_int_equal(vctl_rows(rw->c[m], match_row, rw), rw->rows.n);
+        assert_int_equal(vctl_rows(rw->c[m], match_row, rw, NULL), rw->rows.n);
         for (size_t k = 0; k < rw->rows.n; k++)
             assert_int_equal(rw->rows.p[k].n_rows, 1);
         assert_int_equal(state_digest(rw->c[m]->room.state), state_digest(c->room.state));

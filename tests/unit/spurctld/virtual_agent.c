@@ -420,12 +420,25 @@ static void note(struct vscript *s, enum wire_method m, const void *q) {
     s->n_launches += m == WIRE_Agent_Launch;
     s->n_terminates += m == WIRE_Agent_Terminate;
     s->n_signals += m == WIRE_Agent_Signal;
+    if (m == WIRE_Agent_Signal) {
+        s->signal = *(const struct signal_request *)q;
+        s->signal.node_name = NULL;
+    }
+    if (m == WIRE_Agent_Suspend) {
+        const struct suspend_run_request *sr = q;
+        s->n_suspends += !sr->resume;
+        s->n_resumes += sr->resume;
+    }
     if (m == WIRE_Agent_Launch)
         s->launch = (struct launch_request){.job_id = l->job_id, .start_no = l->start_no,
                                             .node_index = l->node_index, .n_nodes = l->n_nodes,
                                             .n_script = l->n_script, .n_env = l->n_env,
                                             .time_limit_min = l->time_limit_min};
+    if (m == WIRE_Agent_Launch)
+        s->launch_task = l->array ? l->array->task : 0;
     if (m == WIRE_Agent_Terminate) {
+        s->n_step_ends += t->step_id != 0;
+        s->ended_step = t->step_id ? t->step_id - 1 : s->ended_step;
         snprintf(s->why, sizeof(s->why), "%s", t->why ? t->why : "");
         s->kill_wait_secs = t->kill_wait_secs;
     }
@@ -446,7 +459,8 @@ static void keep_run(struct vscript *s, const struct launch_request *q) {
 static void serve_script(void *ctx, struct vrequest *rq) {
     struct vscript *s = ctx;
     auto_arena a = {0};
-    static const enum wire_method methods[] = {WIRE_Agent_Launch, WIRE_Agent_Terminate, WIRE_Agent_Signal};
+    static const enum wire_method methods[] = {WIRE_Agent_Launch, WIRE_Agent_Terminate, WIRE_Agent_Signal,
+                                               WIRE_Agent_Suspend};
     enum wire_method m = WIRE_N_METHODS;
     for (size_t i = 0; i < ARRAY_LEN(methods); i++)
         if (strcmp(rq->method, wire_method(methods[i])->path) == 0)

@@ -54,7 +54,11 @@ struct vscript {
     void *ctx;
     uint32_t cpus;
     uint64_t mem_mb;
-    uint32_t n_launches, n_terminates, n_signals; /* as they came */
+    uint32_t n_launches, n_terminates, n_signals, n_suspends, n_resumes; /* as they came */
+    uint32_t n_step_ends;                        /* those of the Terminates that name a step */
+    uint32_t ended_step;                         /* of the last of them */
+    struct signal_request signal;                /* the last one; only its numbers */
+    uint32_t launch_task;                        /* + 1: of the last launch's array */
     struct launch_request launch;                 /* the last one; only its numbers */
     char why[64];                                 /* of the last Terminate */
     uint32_t kill_wait_secs;

@@ -233,6 +233,13 @@ static void on_served(void *arg, int code, const struct err *why, const void *re
     free(s);
 }
 
+static void on_served_bytes(void *arg, int code, const struct err *why, const void *reply, size_t n) {
+    struct served *s = arg;
+    vrequest_reply(s->rq, code, why ? why->text : NULL, reply, n);
+    arena_fini(&s->arena);
+    free(s);
+}
+
 struct who vctl_user(uint32_t uid) {
     struct who who = {.uid = uid, .gid = uid, .is_proven = true, .is_admin = uid == 0};
     snprintf(who.user, sizeof(who.user), uid ? "u%u" : "root", uid);
@@ -278,6 +285,13 @@ static void serve(void *ctx, struct vrequest *rq) {
     case WIRE_Controller_Submit: admit_submit(r, &who, req, on_served, s); break;
     case WIRE_Controller_Cancel: admit_cancel(r, &who, req, on_served, s); break;
     case WIRE_Controller_Hold: admit_hold(r, &who, req, on_served, s); break;
+    case WIRE_Controller_Requeue: admit_requeue(r, &who, req, on_served, s); break;
+    case WIRE_Controller_Suspend: admit_suspend(r, &who, req, on_served, s); break;
+    case WIRE_Controller_Update: admit_update(r, &who, req, on_served, s); break;
+    case WIRE_Controller_StepStart: admit_step_start(r, &who, req, on_served, s); break;
+    case WIRE_Controller_Attach: admit_attach(r, &who, req, on_served, s); break;
+    case WIRE_Controller_Attend: query_attend(r->query, &who, req, on_served_bytes, s); break;
+    case WIRE_Registry_StepReport: admit_step_report(r, req, on_served, s); break;
     default: must(!"a method that is served");
     }
 }
@@ -367,6 +381,7 @@ static void make_rooms(struct vctl *c) {
         fprintf(stderr, "%s\n", e.text);
         must(!"history");
     }
+    r->admit = admit_new(r);
     r->lead = lead_new(r);
     r->react = react_new(r);
     r->plan = plan_new(r);
@@ -459,6 +474,7 @@ static void end(struct vctl *c) {
     plan_free(r->plan);
     react_free(r->react);
     lead_free(r->lead);
+    admit_free(r->admit);
     vhost_free(c->host);
     state_free(r->state);
     applied_fini(&c->applied);
@@ -527,24 +543,27 @@ const struct rconf *vctl_conf_in_force(const struct vctl *c) {
 struct rows {
     void (*row)(void *arg, const struct job *j);
     void *arg;
-    uint32_t n;
+    uint32_t n, n_steps;
 };
 
-static bool on_row(void *arg, const struct job *j) {
+static bool on_row(void *arg, const struct job *j, const struct step *steps, uint32_t n_steps) {
     struct rows *r = arg;
     r->n++;
+    r->n_steps += n_steps;
     if (r->row)
         r->row(r->arg, j);
     return true;
 }
 
-uint32_t vctl_rows(const struct vctl *c, void (*row)(void *arg, const struct job *j), void *arg) {
-    struct rows r = {row, arg, 0};
+uint32_t vctl_rows(const struct vctl *c, void (*row)(void *arg, const struct job *j), void *arg, uint32_t *out_steps) {
+    struct rows r = {.row = row, .arg = arg};
     struct acct_filter f = {.limit = 1000000};
     struct err e;
     if (acct_read(c->history, &f, on_row, &r, &e)) {
         fprintf(stderr, "%s\n", e.text);
         must(!"history");
     }
+    if (out_steps)
+        *out_steps = r.n_steps;
     return r.n;
 }

@@ -83,6 +83,6 @@ const struct node *vctl_node(const struct vctl *c, const char *name);
 const struct rconf *vctl_conf_in_force(const struct vctl *c);
 
 /* Rows of the history, counted and compared by the caller. */
-uint32_t vctl_rows(const struct vctl *c, void (*row)(void *arg, const struct job *j), void *arg);
+uint32_t vctl_rows(const struct vctl *c, void (*row)(void *arg, const struct job *j), void *arg, uint32_t *out_steps);
 
 #endif

@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The rules are Slurm's.
+ *
+ * A step takes its nodes from the job's in their order, and never gives two steps the same CPU, memory or GPU (but for
+ * --overlap). Without --exact (or -c) it takes all CPUs that are free on its nodes, so that the next one waits; with it,
+ * those that its tasks need. A step that says nothing of GPUs has all that the job has there. Memory counts where the
+ * step asks for some.
+ *
+ * Tasks are laid out in blocks: one on each node, then as many as fit on the first, the second, …; or cyclic: one after
+ * the other around the nodes.
+ *
+ * What can't be is told from what can't be now by asking twice: with the job's nodes empty, and as they are.
+ */
+#include "spurctld/admit/layout.h"
+
+#include "base/mem.h"
+#include "base/str.h"
+
+/* What one node of the job has left for the step. */
+struct room_on {
+    const struct job_node *jn;
+    uint32_t cpus;
+    uint64_t mem_mb;
+    struct gres_held *gres; /* of the job there, less what steps have */
+    uint32_t n_gres;
+    uint32_t most_tasks; /* that fit */
+    uint32_t n_tasks;    /* that it gets */
+    bool is_required, is_taken;
+};
+
+struct layout {
+    const struct job *j;
+    const struct step_spec *s;
+    struct arena *arena;
+    struct room_on *on;
+    uint32_t n_on;
+    uint32_t n_tasks, cpus_per_task, min_nodes, max_nodes;
+    bool checks_mem, checks_gres;
+};
+
+static bool has_name(const char *const *names, uint32_t n, const char *name) {
+    for (uint32_t i = 0; i < n; i++)
+        if (str_eq(names[i], name))
+            return true;
+    return false;
+}
+
+/* ---- what is there ---- */
+
+static void copy_gres(struct layout *l, struct room_on *r) {
+    r->n_gres = r->jn->n_gres;
+    r->gres = arena_memdup(l->arena, r->jn->gres, r->n_gres * sizeof(*r->gres));
+}
+
+static void add_node(struct layout *l, const struct job_node *jn) {
+    const struct step_spec *s = l->s;
+    if (jn->is_done || has_name(s->exc_nodes, s->n_exc_nodes, jn->name))
+        return;
+    struct room_on *r = &l->on[l->n_on++];
+    *r = (struct room_on){.jn = jn, .cpus = jn->cpus, .mem_mb = jn->mem_mb};
+    r->is_required = has_name(s->req_nodes, s->n_req_nodes, jn->name);
+    copy_gres(l, r);
+}
+
+static void without_indexes(struct layout *l, struct gres_held *from, const struct gres_held *taken) {
+    uint32_t *left = arena_calloc(l->arena, from->n_indexes + 1, sizeof(*left));
+    uint32_t n = 0, at = 0;
+    for (uint32_t i = 0; i < from->n_indexes; i++) {
+        while (at < taken->n_indexes && taken->indexes[at] < from->indexes[i])
+            at++;
+        if (at == taken->n_indexes || taken->indexes[at] != from->indexes[i])
+            left[n++] = from->indexes[i];
+    }
+    from->indexes = left;
+    from->n_indexes = n;
+}
+
+static void without_gres(struct layout *l, struct room_on *r, const struct step_node *sn) {
+    for (uint32_t i = 0; i < sn->n_gres; i++) {
+        for (uint32_t k = 0; k < r->n_gres; k++) {
+            struct gres_held *g = &r->gres[k];
+            if (!str_eq(g->name, sn->gres[i].name) || !str_eq(g->type, sn->gres[i].type))
+                continue;
+            g->count -= MIN(g->count, sn->gres[i].count);
+            if (sn->gres[i].n_indexes)
+                without_indexes(l, g, &sn->gres[i]);
+        }
+    }
+}
+
+static void without_step(struct layout *l, const struct step *st) {
+    for (uint32_t i = 0; i < st->n_nodes; i++) {
+        const struct step_node *sn = &st->nodes[i];
+        for (uint32_t k = 0; k < l->n_on && !sn->is_done; k++) {
+            struct room_on *r = &l->on[k];
+            if (r->jn->node_id != sn->node_id)
+                continue;
+            r->cpus -= MIN(r->cpus, sn->cpus);
+            r->mem_mb -= MIN(r->mem_mb, sn->mem_mb);
+            without_gres(l, r, sn);
+        }
+    }
+}
+
+static void without_steps(struct layout *l, const struct view *v) {
+    const struct step *st;
+    for (uint64_t k = step_key(l->j->id, 0); (st = view_next_step(v, &k)) && st->job_id == l->j->id; k++)
+        if (!st->end_ms && st->start_no == l->j->start_no && !st->spec->overlap)
+            without_step(l, st);
+}
+
+/* ---- how many tasks fit ---- */
+
+static uint64_t gres_there(const struct room_on *r, const struct gres_ask *ask) {
+    uint64_t n = 0;
+    for (uint32_t i = 0; i < r->n_gres; i++)
+        if (str_eq(r->gres[i].name, ask->name) && (!ask->type || str_eq(r->gres[i].type, ask->type)))
+            n += r->gres[i].count;
+    return n;
+}
+
+/* All that the job has there, since the step says nothing of it. */
+static bool has_all_gres(const struct room_on *r) {
+    for (uint32_t i = 0; i < r->n_gres; i++)
+        if (r->gres[i].count < r->jn->gres[i].count)
+            return false;
+    return true;
+}
+
+static uint64_t fit_gres(const struct layout *l, const struct room_on *r, uint64_t most) {
+    if (!l->s->n_gres)
+        return has_all_gres(r) ? most : 0;
+    for (uint32_t i = 0; i < l->s->n_gres; i++) {
+        const struct gres_ask *ask = &l->s->gres[i];
+        uint64_t there = gres_there(r, ask);
+        if (ask->per == GRES_PER_NODE && there < ask->count)
+            return 0;
+        if (ask->per == GRES_PER_TASK && ask->count)
+            most = MIN(most, there / ask->count);
+    }
+    return most;
+}
+
+/* A job whose memory is not counted has as much as it likes. */
+static uint64_t fit_mem(const struct layout *l, const struct room_on *r, uint64_t most) {
+    const struct step_spec *s = l->s;
+    if (!r->jn->mem_mb)
+        return most;
+    if (s->mem_node_mb)
+        return r->mem_mb >= s->mem_node_mb ? most : 0;
+    return s->mem_cpu_mb ? MIN(most, r->mem_mb / s->mem_cpu_mb / l->cpus_per_task) : most;
+}
+
+static uint32_t fit(const struct layout *l, const struct room_on *r) {
+    uint64_t most = r->cpus / l->cpus_per_task;
+    if (l->s->tasks_per_node)
+        most = MIN(most, (uint64_t)l->s->tasks_per_node);
+    if (l->checks_mem)
+        most = fit_mem(l, r, most);
+    if (l->checks_gres)
+        most = fit_gres(l, r, most);
+    return (uint32_t)MIN(most, (uint64_t)l->n_tasks);
+}
+
+/* ---- which nodes ---- */
+
+static uint64_t job_wide_gres(const struct layout *l, const struct gres_ask *ask) {
+    uint64_t n = 0;
+    for (uint32_t i = 0; i < l->n_on; i++)
+        n += l->on[i].is_taken ? gres_there(&l->on[i], ask) : 0;
+    return n;
+}
+
+static bool has_job_wide_gres(const struct layout *l) {
+    for (uint32_t i = 0; l->checks_gres && i < l->s->n_gres; i++)
+        if (l->s->gres[i].per == GRES_PER_JOB && job_wide_gres(l, &l->s->gres[i]) < l->s->gres[i].count)
+            return false;
+    return true;
+}
+
+struct taken {
+    uint32_t n_nodes;
+    uint64_t n_tasks; /* that fit on them */
+};
+
+static void take(struct room_on *r, struct taken *t) {
+    r->is_taken = true;
+    t->n_nodes++;
+    t->n_tasks += r->most_tasks;
+}
+
+static bool is_enough(const struct layout *l, const struct taken *t) {
+    return t->n_nodes >= l->min_nodes && t->n_tasks >= l->n_tasks && has_job_wide_gres(l);
+}
+
+/* In the order of the job's nodes; where that takes too many, the roomiest first. */
+static bool choose(struct layout *l, bool roomiest) {
+    struct taken t = {0};
+    for (uint32_t i = 0; i < l->n_on; i++) {
+        l->on[i].is_taken = false;
+        l->on[i].most_tasks = fit(l, &l->on[i]);
+    }
+    for (uint32_t i = 0; i < l->n_on; i++) {
+        if (!l->on[i].is_required)
+            continue;
+        if (!l->on[i].most_tasks)
+            return false;
+        take(&l->on[i], &t);
+    }
+    while (!is_enough(l, &t) && t.n_nodes < l->max_nodes) {
+        struct room_on *best = NULL;
+        for (uint32_t i = 0; i < l->n_on; i++) {
+            struct room_on *r = &l->on[i];
+            if (!r->is_taken && r->most_tasks && (!best || (roomiest && r->most_tasks > best->most_tasks)))
+                best = r;
+        }
+        if (!best)
+            return false;
+        take(best, &t);
+    }
+    return is_enough(l, &t) && t.n_nodes <= l->max_nodes && t.n_nodes <= l->n_tasks;
+}
+
+static bool find(struct layout *l) {
+    return choose(l, false) || choose(l, true);
+}
+
+/* ---- the tasks ---- */
+
+static void spread(struct layout *l) {
+    uint32_t left = l->n_tasks;
+    for (uint32_t i = 0; i < l->n_on; i++) {
+        l->on[i].n_tasks = l->on[i].is_taken;
+        left -= l->on[i].is_taken;
+    }
+    while (left) {
+        for (uint32_t i = 0; i < l->n_on && left; i++) {
+            struct room_on *r = &l->on[i];
+            uint32_t more = r->is_taken ? MIN(left, r->most_tasks - r->n_tasks) : 0;
+            if (l->s->cyclic)
+                more = MIN(more, 1u);
+            r->n_tasks += more;
+            left -= more;
+        }
+    }
+}
+
+static void number_block(struct step_node *nodes, uint32_t n, uint32_t **ranks) {
+    uint32_t rank = 0;
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t k = 0; k < nodes[i].n_tasks; k++)
+            ranks[i][k] = rank++;
+}
+
+static void number_cyclic(struct step_node *nodes, uint32_t n, uint32_t n_tasks, uint32_t **ranks) {
+    uint32_t rank = 0;
+    for (uint32_t k = 0; rank < n_tasks; k++)
+        for (uint32_t i = 0; i < n; i++)
+            if (k < nodes[i].n_tasks)
+                ranks[i][k] = rank++;
+}
+
+/* ---- generic resources ---- */
+
+static void take_gres(struct layout *l, struct room_on *r, const struct gres_ask *ask, uint64_t count,
+                      struct gres_held *out, uint32_t *n) {
+    for (uint32_t i = 0; i < r->n_gres && count; i++) {
+        struct gres_held *g = &r->gres[i];
+        if (!g->count || !str_eq(g->name, ask->name) || (ask->type && !str_eq(g->type, ask->type)))
+            continue;
+        struct gres_held *mine = &out[(*n)++];
+        *mine = *g;
+        mine->count = MIN(count, g->count);
+        mine->n_indexes = (uint32_t)MIN((uint64_t)g->n_indexes, mine->count);
+        count -= mine->count;
+        g->count -= mine->count;
+        if (mine->n_indexes)
+            without_indexes(l, g, mine);
+    }
+}
+
+/* Of those that the whole step asks for, each node gives what it has until there are enough. */
+static void give_gres(struct layout *l, struct room_on *r, uint64_t *job_wide, struct step_node *sn) {
+    const struct step_spec *s = l->s;
+    if (!s->n_gres) {
+        sn->gres = arena_memdup(l->arena, r->jn->gres, r->jn->n_gres * sizeof(*sn->gres));
+        sn->n_gres = r->jn->n_gres;
+        return;
+    }
+    struct gres_held *out = arena_calloc(l->arena, (size_t)s->n_gres * r->n_gres + 1, sizeof(*out));
+    for (uint32_t i = 0; i < s->n_gres; i++) {
+        const struct gres_ask *ask = &s->gres[i];
+        uint64_t count = ask->per == GRES_PER_TASK ? ask->count * sn->n_tasks : ask->count;
+        if (ask->per == GRES_PER_JOB) {
+            count = MIN(job_wide[i], gres_there(r, ask));
+            job_wide[i] -= count;
+        }
+        take_gres(l, r, ask, count, out, &sn->n_gres);
+    }
+    sn->gres = out;
+}
+
+/* ---- all of it ---- */
+
+static bool is_exact(const struct layout *l) {
+    return l->s->exact || l->cpus_per_task > 1;
+}
+
+static uint32_t cpus_of(const struct layout *l, const struct room_on *r) {
+    return is_exact(l) ? r->n_tasks * l->cpus_per_task : r->cpus;
+}
+
+static uint64_t mem_of(const struct layout *l, const struct room_on *r) {
+    return l->s->mem_node_mb ? l->s->mem_node_mb : l->s->mem_cpu_mb * r->n_tasks * l->cpus_per_task;
+}
+
+static void write_out(struct layout *l, const struct step_node **out, uint32_t *out_n) {
+    struct step_node *nodes = arena_calloc(l->arena, l->n_on + 1, sizeof(*nodes));
+    uint32_t **ranks = arena_calloc(l->arena, l->n_on + 1, sizeof(*ranks));
+    uint64_t *job_wide = arena_calloc(l->arena, l->s->n_gres + 1, sizeof(*job_wide));
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < l->s->n_gres; i++)
+        job_wide[i] = l->s->gres[i].count;
+    for (uint32_t i = 0; i < l->n_on; i++) {
+        struct room_on *r = &l->on[i];
+        if (!r->is_taken)
+            continue;
+        nodes[n] = (struct step_node){.node_id = r->jn->node_id, .name = r->jn->name, .cpus = cpus_of(l, r),
+                                      .mem_mb = mem_of(l, r), .n_tasks = r->n_tasks, .n_ranks = r->n_tasks};
+        ranks[n] = arena_calloc(l->arena, r->n_tasks + 1, sizeof(**ranks));
+        nodes[n].ranks = ranks[n];
+        give_gres(l, r, job_wide, &nodes[n]);
+        n++;
+    }
+    if (l->s->cyclic)
+        number_cyclic(nodes, n, l->n_tasks, ranks);
+    else
+        number_block(nodes, n, ranks);
+    *out = nodes;
+    *out_n = n;
+}
+
+static void set_sizes(struct layout *l) {
+    const struct step_spec *s = l->s;
+    l->n_tasks = MAX(s->n_tasks, 1u);
+    l->cpus_per_task = MAX(s->cpus_per_task, 1u);
+    l->min_nodes = MIN(MAX(s->min_nodes, 1u), l->n_tasks);
+    l->max_nodes = s->max_nodes ? MAX(MIN(s->max_nodes, l->n_tasks), l->min_nodes)
+                   : s->min_nodes ? l->min_nodes
+                                  : l->n_on;
+}
+
+static bool names_others(const struct layout *l) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < l->n_on; i++)
+        n += l->on[i].is_required;
+    return n < l->s->n_req_nodes;
+}
+
+/* Whether it could run if the job ran nothing else; what the step asks for is added one after the other, to say why not. */
+static int check_ever(struct layout *l, struct err *e) {
+    if (names_others(l))
+        return err_set(e, E_NODES_UNAVAIL, NULL);
+    if (l->min_nodes > l->n_on || !find(l))
+        return err_set(e, E_STEP_TOO_BIG, NULL);
+    l->checks_mem = true;
+    if (!find(l))
+        return err_set(e, E_NODES_UNAVAIL, NULL);
+    l->checks_gres = true;
+    return find(l) ? 0 : err_set(e, E_GRES, NULL);
+}
+
+int step_layout(const struct view *v, const struct job *j, const struct step_spec *s, struct arena *a,
+                const struct step_node **out, uint32_t *out_n, struct err *e) {
+    struct layout l = {.j = j, .s = s, .arena = a, .on = arena_calloc(a, j->n_nodes + 1, sizeof(*l.on))};
+    for (uint32_t i = 0; i < j->n_nodes; i++)
+        add_node(&l, &j->nodes[i]);
+    set_sizes(&l);
+    int rc = check_ever(&l, e);
+    if (rc)
+        return rc;
+    if (!s->overlap)
+        without_steps(&l, v);
+    if (!find(&l))
+        return err_set(e, E_STEP_BUSY, NULL);
+    spread(&l);
+    write_out(&l, out, out_n);
+    return 0;
+}

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The checks of a submission, step by step: sizes, who, the script, what was left out, the partition, the array, the
+ * times, the dependencies, whether it could ever run. The words are Slurm's.
+ */
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "core/model/text.h"
+#include "core/sched/sched.h"
+#include "spurctld/admit/submission.h"
+
+#define DEFAULT_MAX_SCRIPT (4u << 20)
+#define DEFAULT_MAX_ENV (1u << 20)
+#define DEFAULT_MAX_ARRAY_SIZE 1001u
+#define NAME_MAX_BYTES 1024u
+#define NODES_ASKED_MAX 65536u
+#define SPEC_MAX_BYTES (1u << 20) /* of all that is not script or environment: it goes into the log and stays in memory */
+#define SIGNAL_SECS_MAX 65535u
+
+/* What the steps share. */
+struct check {
+    struct submission *sub;
+    const struct who *who;
+    const struct submit_request *req;
+    struct view view;
+    struct err *e;
+};
+
+static int check_sizes(struct check *st) {
+    const struct rconf *conf = room_rconf(st->sub->room);
+    uint64_t max_script = conf->max_script_bytes ? conf->max_script_bytes : DEFAULT_MAX_SCRIPT;
+    uint64_t max_env = conf->max_env_bytes ? conf->max_env_bytes : DEFAULT_MAX_ENV;
+    if (st->req->n_script > max_script)
+        return err_set(st->e, E_SCRIPT_SIZE, "Job script of %u bytes exceeds the size limit of %llu bytes",
+                       st->req->n_script, (unsigned long long)max_script);
+    if (st->req->n_env > max_env)
+        return err_set(st->e, E_USER_ENV, "Job environment of %u bytes exceeds the size limit of %llu bytes",
+                       st->req->n_env, (unsigned long long)max_env);
+    if (st->sub->n_spec > SPEC_MAX_BYTES)
+        return err_set(st->e, E_TOO_BIG, "Job description of %zu bytes exceeds the size limit of %u bytes",
+                       st->sub->n_spec, SPEC_MAX_BYTES);
+    const struct job_spec *s = &st->sub->spec;
+    const struct {
+        const char *what, *text;
+    } texts[] = {{"name", s->name}, {"account", s->account}, {"qos", s->qos}, {"comment", s->comment},
+                 {"partition", s->partition}};
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+        if (texts[i].text && strlen(texts[i].text) > NAME_MAX_BYTES)
+            return err_set(st->e, E_TOO_BIG, "The job's %s is longer than %u bytes", texts[i].what, NAME_MAX_BYTES);
+    if (s->n_req_nodes > NODES_ASKED_MAX || s->n_exc_nodes > NODES_ASKED_MAX)
+        return err_set(st->e, E_NODE_NAME, "%s", err_sentence(E_NODE_NAME));
+    return 0;
+}
+
+static int check_caller(struct check *st) {
+    struct job_spec *s = &st->sub->spec;
+    s->uid = st->who->uid;
+    s->gid = st->who->gid;
+    s->user = arena_strdup(&st->sub->arena, st->who->user);
+    s->group = arena_strdup(&st->sub->arena, st->who->group);
+    return 0;
+}
+
+static int check_script(struct check *st) {
+    const struct job_more *more = job_spec_more(&st->sub->spec);
+    if (more->interactive) {
+        if (st->req->n_script || st->req->n_env || more->n_array_ranges)
+            return err_set(st->e, E_USAGE, "an interactive job has no script and is no array");
+        return 0;
+    }
+    if (!st->req->n_script)
+        return err_set(st->e, E_SCRIPT, "%s", err_sentence(E_SCRIPT));
+    return script_check((const char *)st->req->script, st->req->n_script, st->e);
+}
+
+static int fill_defaults(struct check *st) {
+    struct job_spec *s = &st->sub->spec;
+    uint32_t tasks_per_node = MIN(job_spec_more(s)->tasks_per_node, NODES_ASKED_MAX);
+    if (!s->name || !*s->name)
+        s->name = "sbatch";
+    if (!s->work_dir || s->work_dir[0] != '/')
+        return err_set(st->e, E_SYNTAX, "the working directory must be an absolute path");
+    s->cpus_per_task = s->cpus_per_task ? s->cpus_per_task : 1;
+    if (s->max_nodes && s->max_nodes < s->min_nodes)
+        return err_set(st->e, E_SYNTAX, "Node count specification invalid");
+    if (!s->n_tasks)
+        s->n_tasks = s->n_tasks_given ? s->n_tasks_given : MAX(s->min_nodes, 1u) * MAX(tasks_per_node, 1u);
+    if (s->min_nodes > s->n_tasks) {
+        st->sub->warnings[st->sub->n_warnings++] =
+            arena_printf(&st->sub->arena, "can't run %u processes on %u nodes, setting nnodes to %u", s->n_tasks,
+                         s->min_nodes, s->n_tasks);
+        s->min_nodes = s->n_tasks;
+        if (s->max_nodes)
+            s->max_nodes = MAX(s->max_nodes > s->n_tasks ? s->n_tasks : s->max_nodes, 1u);
+    }
+    s->min_nodes = MAX(s->min_nodes, 1u);
+    if (s->nice > NICE_MAX || s->nice < -NICE_MAX)
+        return err_set(st->e, E_SYNTAX, "Invalid nice value, must be between -%d and %d", NICE_MAX, NICE_MAX);
+    if (s->nice < 0 && !st->who->is_admin)
+        return err_set(st->e, E_NICE, NULL); /* only an administrator raises a priority */
+    return 0;
+}
+
+int check_partitions(const struct view *v, const char *partitions, struct arena *a, struct err *e) {
+    const char *at = partitions;
+    while (*at) {
+        size_t n = strcspn(at, ",");
+        const char *name = arena_strndup(a, at, n);
+        if (!view_find_part(v, name))
+            return err_set(e, E_PARTITION, "invalid partition specified: %s\n%s", name, err_sentence(E_PARTITION));
+        at += n + (at[n] == ',');
+    }
+    return *partitions ? 0 : err_set(e, E_PARTITION, "%s", err_sentence(E_PARTITION));
+}
+
+static int check_partition(struct check *st) {
+    struct job_spec *s = &st->sub->spec;
+    const struct part *p;
+    if (s->partition)
+        return check_partitions(&st->view, s->partition, &st->sub->arena, st->e);
+    for (uint64_t k = 0; (p = view_next_part(&st->view, &k)); k++)
+        if (p->is_default)
+            s->partition = arena_strdup(&st->sub->arena, p->name);
+    return s->partition ? 0 : err_set(st->e, E_PARTITION, "No partition specified or system default partition");
+}
+
+static int check_array(struct check *st) {
+    const struct job_more *more = job_spec_more(&st->sub->spec);
+    const struct rconf *conf = room_rconf(st->sub->room);
+    uint32_t size = conf->max_array_size ? conf->max_array_size : DEFAULT_MAX_ARRAY_SIZE;
+    if (!more->n_array_ranges)
+        return more->array ? err_set(st->e, E_ARRAY, NULL) : 0;
+    for (uint32_t i = 0; i < more->n_array_ranges; i++) {
+        const struct array_range *r = &more->array_ranges[i];
+        if (r->first > r->last || r->last >= size || (i && r->first <= more->array_ranges[i - 1].last))
+            return err_set(st->e, E_ARRAY, NULL);
+    }
+    return 0;
+}
+
+static int check_times(struct check *st) {
+    const struct job_spec *s = &st->sub->spec;
+    const struct job_more *more = job_spec_more(s);
+    uint32_t limit = s->time_limit_min;
+    if (more->time_min_min && limit && limit != TIME_LIMIT_NONE && more->time_min_min > limit)
+        return err_set(st->e, E_TIME_MIN, NULL);
+    if (more->signal > 64 || more->signal_secs > SIGNAL_SECS_MAX)
+        return err_set(st->e, E_SYNTAX, "%u is no signal", more->signal);
+    if (!more->deadline_unix)
+        return 0;
+    int64_t least = more->time_min_min ? more->time_min_min : limit == TIME_LIMIT_NONE ? 0 : limit;
+    int64_t from = MAX(room_now_unix(st->sub->room), s->begin_unix);
+    return from + 60 * least > more->deadline_unix ? err_set(st->e, E_BEGIN_TIME, NULL) : 0;
+}
+
+static int check_dependency(struct check *st) {
+    struct job_spec *s = &st->sub->spec;
+    s->deps = NULL;
+    s->n_deps = 0;
+    if (!s->dependency || !*s->dependency)
+        return 0;
+    return deps_parse(s->dependency, UINT32_MAX, &st->sub->arena, &s->deps, &s->n_deps, st->e);
+}
+
+int check_possible(const struct view *v, const struct job *j, struct err *e) {
+    int rc = sched_possible(v, j, e);
+    const char *sentence = err_sentence(rc);
+    if (rc && strcmp(e->text, sentence) != 0) {
+        autofree char *both = xasprintf("%s\n%s", e->text, sentence);
+        err_set(e, rc, "%s", both);
+    }
+    return rc;
+}
+
+static int check_could_run(struct check *st) {
+    struct job j = {.spec = &st->sub->spec, .nice = st->sub->spec.nice};
+    return check_possible(&st->view, &j, st->e);
+}
+
+static int (*const steps[])(struct check *st) = {
+    check_sizes, check_caller, check_script,     fill_defaults,   check_partition,
+    check_array, check_times,  check_dependency, check_could_run,
+};
+
+int submission_check(struct submission *sub, const struct who *who, const struct submit_request *req, struct err *e) {
+    struct check st = {.sub = sub, .who = who, .req = req, .e = e};
+    state_peek(sub->room->state, &st.view);
+    for (size_t i = 0; i < ARRAY_LEN(steps); i++) {
+        int rc = steps[i](&st);
+        if (rc)
+            return e->text[0] ? rc : err_set(e, rc, NULL);
+    }
+    return 0;
+}

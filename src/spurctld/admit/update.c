@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * scontrol update: what may be changed of which job by whom, as Slurm has it. An owner may make his job smaller or later,
+ * never more important: no higher priority, no nice below 0, no longer limit of a job that runs, none beyond its
+ * partition's. Most of what a job asks for is settled once it has started.
+ */
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "core/model/text.h"
+#include "core/sched/sched.h"
+#include "spurctld/admit/steering.h"
+#include "spurctld/admit/submission.h"
+
+#define UNSUPPORTED_TEXT "Requested operation not supported on this system"
+#define HELD_TEXT "Job is in held state, pending scheduler release"
+#define TRANSITION_TEXT "Invalid node state transition"
+#define NAMES_MAX 65536u
+
+static const uint32_t of_pending_jobs = CHANGE_TIME_MIN | CHANGE_BEGIN | CHANGE_PARTITION | CHANGE_ACCOUNT | CHANGE_QOS |
+                                        CHANGE_TASKS | CHANGE_MEMORY | CHANGE_NODE_LISTS | CHANGE_FEATURES |
+                                        CHANGE_GRES | CHANGE_LICENSES | CHANGE_DEPENDENCY | CHANGE_SHARE |
+                                        CHANGE_OUTPUT | CHANGE_DEADLINE;
+
+struct updating {
+    const struct update_request *req;
+    struct job_spec spec;  /* the new values, as they go into the command */
+    const struct who *who;
+    struct view view;
+    int64_t now_unix;
+    struct arena *arena;
+};
+
+/* The longest limit of the partitions that it may run in. */
+static uint32_t longest(const struct updating *u, const struct job *j) {
+    uint32_t most = 0;
+    char name[256];
+    for (const char *at = j->spec->partition ? j->spec->partition : ""; *at;) {
+        size_t n = strcspn(at, ",");
+        const struct part *p = NULL;
+        if (n < sizeof(name)) {
+            memcpy(name, at, n);
+            name[n] = 0;
+            p = view_find_part(&u->view, name);
+        }
+        if (p)
+            most = MAX(most, p->max_time_min ? p->max_time_min : TIME_LIMIT_NONE);
+        at += n + (at[n] == ',');
+    }
+    return most;
+}
+
+static int check_limit(const struct updating *u, const struct job *j, struct err *e) {
+    uint32_t limit = u->spec.time_limit_min;
+    if (!limit)
+        return err_set(e, E_TIME_LIMIT, NULL);
+    if (limit < job_spec_more(j->spec)->time_min_min && !(u->req->changes & CHANGE_TIME_MIN))
+        return err_set(e, E_TIME_MIN, NULL);
+    if (u->who->is_admin)
+        return 0;
+    uint32_t most = j->state == JOB_PENDING ? longest(u, j) : j->time_limit_min;
+    return limit > most ? err_set(e, E_DENIED, NULL) : 0;
+}
+
+static int check_time_min(const struct updating *u, const struct job *j, struct err *e) {
+    uint32_t least = job_spec_more(&u->spec)->time_min_min;
+    uint32_t limit = u->req->changes & CHANGE_TIME_LIMIT ? u->spec.time_limit_min : j->spec->time_limit_min;
+    return limit && limit != TIME_LIMIT_NONE && least > limit ? err_set(e, E_TIME_MIN, NULL) : 0;
+}
+
+static int check_priority(const struct updating *u, const struct job *j, struct err *e) {
+    if (!u->req->priority_set)
+        return err_set(e, E_SYNTAX, "no priority is given");
+    if (j->hold)
+        return err_set(e, E_JOB_HELD, HELD_TEXT);
+    if (!u->who->is_admin && u->req->priority_set - 1 > sched_priority(&u->view, j, u->now_unix))
+        return err_set(e, E_DENIED, NULL);
+    return 0;
+}
+
+/* What a user may not say at all. */
+static int check_privileged(const struct updating *u, struct err *e) {
+    uint32_t c = u->req->changes;
+    if (u->who->is_admin)
+        return 0;
+    if ((c & CHANGE_NICE && u->spec.nice < 0) || c & CHANGE_DEADLINE ||
+        (c & CHANGE_SHARE && job_spec_more(&u->spec)->oversubscribe))
+        return err_set(e, E_DENIED, NULL);
+    return 0;
+}
+
+static int check_dependency(const struct updating *u, const struct job *j, struct err *e) {
+    for (uint32_t i = 0; i < u->spec.n_deps; i++)
+        if (u->spec.deps[i].job_id == j->id)
+            return err_set(e, E_DEPENDENCY, NULL);
+    return 0;
+}
+
+static int check_state(const struct updating *u, const struct job *j, struct err *e) {
+    uint32_t c = u->req->changes;
+    bool is_array = j->array && j->array->job_id == j->id;
+    if (job_is_over(j))
+        return err_set(e, E_JOB_DONE, NULL);
+    if (j->state != JOB_PENDING && c & of_pending_jobs)
+        return err_set(e, E_JOB_NOT_PENDING, NULL);
+    if ((j->state != JOB_PENDING && c & CHANGE_NODES) || (c & CHANGE_ARRAY_LIMIT && !is_array))
+        return err_set(e, E_UNSUPPORTED, UNSUPPORTED_TEXT);
+    return 0;
+}
+
+static int check_job(const struct updating *u, const struct job *j, struct err *e) {
+    uint32_t c = u->req->changes;
+    int rc = check_state(u, j, e);
+    if (!rc)
+        rc = check_privileged(u, e);
+    if (!rc && c & CHANGE_TIME_LIMIT)
+        rc = check_limit(u, j, e);
+    if (!rc && c & CHANGE_TIME_MIN)
+        rc = check_time_min(u, j, e);
+    if (!rc && c & CHANGE_PRIORITY)
+        rc = check_priority(u, j, e);
+    if (!rc && c & CHANGE_DEPENDENCY)
+        rc = check_dependency(u, j, e);
+    return rc;
+}
+
+/* What is wrong with the values, whatever job it is; and what the controller makes of them. */
+static int check_values(struct updating *u, struct err *e) {
+    const uint32_t c = u->req->changes;
+    struct job_spec *s = &u->spec;
+    int rc = 0;
+    if (!c)
+        return err_set(e, E_USAGE, "No changes specified");
+    if (c & CHANGE_NICE && (s->nice > NICE_MAX || s->nice < -NICE_MAX))
+        return err_set(e, E_SYNTAX, "Invalid nice value, must be between -%d and %d", NICE_MAX, NICE_MAX);
+    if (c & CHANGE_PARTITION)
+        rc = check_partitions(&u->view, s->partition ? s->partition : "", u->arena, e);
+    s->deps = NULL;
+    s->n_deps = 0;
+    if (!rc && c & CHANGE_DEPENDENCY && s->dependency && *s->dependency)
+        rc = deps_parse(s->dependency, UINT32_MAX, u->arena, &s->deps, &s->n_deps, e);
+    if (!rc && c & CHANGE_NODES && (!s->min_nodes || (s->max_nodes && s->max_nodes < s->min_nodes)))
+        rc = err_set(e, E_SYNTAX, "Node count specification invalid");
+    if (!rc && c & CHANGE_TASKS && !s->n_tasks)
+        rc = err_set(e, E_SYNTAX, "Invalid task count");
+    return rc;
+}
+
+static void refuse(struct steering *st, const struct job_target *t, int code, const struct err *why) {
+    steering_result(st, t, code);
+    st->results.p[st->results.n - 1].text = arena_strdup(&st->arena, why->text[0] ? why->text : err_sentence(code));
+}
+
+static void take(struct steering *st, struct updating *u, const struct job_target *t) {
+    struct err e = {0};
+    const struct job *j = view_job(&u->view, t->job_id);
+    int rc = j && admit_may_steer(u->who, j) ? check_job(u, j, &e) : 0;
+    if (rc)
+        refuse(st, t, rc, &e);
+    else
+        steering_take(st, j, t, E_USER);
+}
+
+void admit_update(struct room *r, const struct who *who, const struct update_request *req, admit_fn done, void *arg) {
+    struct err e = {0};
+    auto_arena a = {0};
+    struct updating u = {.req = req, .who = who, .arena = &a, .now_unix = room_now_unix(r)};
+    state_peek(r->state, &u.view);
+    if (req->spec)
+        u.spec = *req->spec;
+    int rc = steering_check(0, req->targets, req->n_targets, &e);
+    if (!rc)
+        rc = check_values(&u, &e);
+    if (rc) {
+        done(arg, rc, &e, NULL);
+        return;
+    }
+    struct steering *st = steering_new(r, who, done, arg);
+    for (uint32_t i = 0; i < req->n_targets; i++)
+        take(st, &u, &req->targets[i]);
+    for (size_t i = 0; i < st->ids.n; i++) { /* the command knows targets alone */
+        struct job_target t = {.job_id = st->ids.p[i]};
+        vec_push(&st->targets, t);
+    }
+    st->ids.n = 0;
+    struct cmd_update cmd = {.targets = st->targets.p,
+                             .n_targets = (uint32_t)st->targets.n,
+                             .changes = req->changes,
+                             .spec = &u.spec,
+                             .priority_set = req->priority_set,
+                             .as_admin = who->is_admin};
+    steering_propose(st, CMD_UPDATE, &cmd, req->token, req->n_token);
+}
+
+/* ---- nodes ---- */
+
+struct node_change {
+    admit_fn done;
+    void *arg;
+};
+
+static void on_node_changed(void *arg, int code, const struct err *why, uint64_t index, const void *answer, size_t n) {
+    struct node_change *nc = arg;
+    struct nothing reply = {0};
+    nc->done(nc->arg, code, why, &reply);
+    free(nc);
+}
+
+static int check_node_op(const struct node_update_request *req, const struct node *n, struct err *e) {
+    bool is_well = n->base == NODE_UP && !n->n_drains && !n->not_responding;
+    if (req->op == NODE_OP_RESUME && is_well)
+        return err_set(e, E_JOB_STATE, TRANSITION_TEXT);
+    if (req->op == NODE_OP_DELETE && n->n_jobs)
+        return err_set(e, E_NODES_BUSY, NULL);
+    return 0;
+}
+
+void admit_update_node(struct room *r, const struct who *who, const struct node_update_request *req, admit_fn done,
+                       void *arg) {
+    struct err e = {0};
+    auto_arena a = {0};
+    uint32_t *ids = arena_calloc(&a, req->n_names + 1, sizeof(*ids));
+    int rc = !who->is_admin                                               ? err_set(&e, E_USER, NULL)
+             : req->op < NODE_OP_DRAIN || req->op > NODE_OP_SET           ? err_set(&e, E_USAGE, "no such change")
+             : !req->n_names || req->n_names > NAMES_MAX                  ? err_set(&e, E_NODE_NAME, NULL)
+             : req->op == NODE_OP_SET && !req->has_features && !req->weight ? err_set(&e, E_USAGE, "No changes specified")
+                                                                          : 0;
+    for (uint32_t i = 0; !rc && i < req->n_names; i++) {
+        const struct node *n = state_find_node(r->state, req->names[i]);
+        rc = n ? check_node_op(req, n, &e) : err_set(&e, E_NODE_NAME, NULL);
+        ids[i] = n ? n->id : 0;
+    }
+    if (rc) {
+        done(arg, rc, &e, NULL);
+        return;
+    }
+    struct cmd_node_update cmd = {.node_ids = ids,
+                                  .n_node_ids = req->n_names,
+                                  .op = req->op,
+                                  .reason = req->reason,
+                                  .user = who->user,
+                                  .features = req->features,
+                                  .n_features = req->n_features,
+                                  .has_features = req->has_features,
+                                  .weight = req->weight};
+    struct node_change *nc = xnew(struct node_change);
+    *nc = (struct node_change){done, arg};
+    room_propose(r, CMD_NODE_UPDATE, &cmd, who->uid, req->n_token == TOKEN_SIZE ? req->token : NULL, on_node_changed,
+                 nc);
+}
