@@ -284,6 +284,7 @@ uint32_t rig_submit(struct rig *g, const struct rig_job *j) {
                             .min_nodes = j->min_nodes, .cpus_per_task = j->cpus_per_task,
                             .time_limit_min = j->time_limit_min, .partition = j->partition,
                             .dependency = j->dependency, .nice = j->nice, .hold = j->hold, .work_dir = "/tmp",
+                            .no_requeue = !j->requeue,
                             .req_nodes = req, .n_req_nodes = j->req_node != NULL, .exc_nodes = exc,
                             .n_exc_nodes = j->exc_node != NULL};
     struct submit_request rq = {.token = j->token, .n_token = j->token ? TOKEN_SIZE : 0, .spec = &spec,

@@ -45,7 +45,7 @@ struct rig_job { /* what a test may want to say; zero is the default */
     uint32_t n_tasks, min_nodes, cpus_per_task, time_limit_min;
     const char *partition, *dependency, *name;
     int64_t nice;
-    bool hold;
+    bool hold, requeue; /* requeue: it may be; else it ends with its node */
     const uint8_t *token;
     const char *script; /* "#!/bin/sh\n" */
     const char *req_node, *exc_node;
