@@ -7,6 +7,7 @@
 #include <strings.h>
 
 #include "base/mem.h"
+#include "spur/flavor.h"
 
 #define ASK(r) ((struct job_ask *)(r)->ctx)
 #define SPEC(r) (&ASK(r)->spec)
@@ -40,9 +41,20 @@ int ask_nodes(struct opt_run *r, const struct opt_row *o, const char *value) {
     return 0;
 }
 
+/* Of a limit of at most a minute, which Slurm rounds up: its seconds, behind the last colon; 0: a whole minute. */
+static uint32_t seconds_of_minute(const char *value) {
+    const char *colon = strrchr(value, ':');
+    uint64_t secs;
+    return colon && !str_to_u64(colon + 1, 59, &secs) ? (uint32_t)secs : 0;
+}
+
 int ask_time(struct opt_run *r, const struct opt_row *o, const char *value) {
     uint32_t *to = str_eq(o->name, "time") ? &SPEC(r)->time_limit_min : &MORE(r)->time_min_min;
-    return time_limit_parse(value, to) ? opt_bad_value(r, o) : 0;
+    if (time_limit_parse(value, to))
+        return opt_bad_value(r, o);
+    if (str_eq(o->name, "time"))
+        MORE(r)->limit_secs = cli_policy()->limits_in_seconds && *to == 1 ? seconds_of_minute(value) : 0;
+    return 0;
 }
 
 int ask_mem(struct opt_run *r, const struct opt_row *o, const char *value) {

@@ -56,7 +56,8 @@ REC_DECLARE(license, LICENSE_FIELDS)
     F(U32, max_steps, 29, _)          /* of one job */                                                                \
     F(BOOL, no_requeue, 30, _)        /* JobRequeue=0: jobs are not queued again unless they ask for it */            \
     F(U32, attend_secs, 31, _)        /* an interactive job ends when its client was not heard of for so long */      \
-    F(U32, batch_starts, 32, _)       /* starts in one command of the planner */
+    F(U32, batch_starts, 32, _)       /* starts in one command of the planner */                                      \
+    F(U32, flavor, 33, _)             /* enum flavor of core/model/policy.h */
 REC_DECLARE(rconf, RCONF_FIELDS)
 
 /* The first overlay that names the node; NULL: none. */

@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "core/model/config_table.h"
 #include "core/model/gres.h"
+#include "core/model/policy.h"
 #include "core/model/text.h"
 
 /* The line of a key, else that of its table. */
@@ -227,6 +228,8 @@ void conf_finish_rest(struct conf_reading *r, const struct tree *root) {
     check_auth(r, conf_child(root, "auth"));
     all->c.rep.admission_token = all->admission_mode == 1;
     all->c.rep.no_requeue = !all->job_requeue;
+    if (!conf_child(conf_child(root, "scheduler"), "kill_wait_secs"))
+        all->c.rep.kill_wait_secs = policy_of(all->c.rep.flavor)->kill_wait_secs;
     if (all->c.rep.cluster_name && !is_name(all->c.rep.cluster_name, "-_."))
         conf_problem(r, line_of(root, "cluster_name"),
                      "cluster_name: \"%s\" is not allowed; must be letters, digits, `-`, `_` and `.`",

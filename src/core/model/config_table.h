@@ -29,7 +29,7 @@ enum conf_scope { CONF_LOCAL, CONF_LIVE, CONF_SHARED };
 /* What the keys fill in. Behind `c` is what no one else needs: values that become something else in config_check.c. */
 struct conf_all {
     struct conf c;
-    const char *scheduler_plugin, *flavor;
+    const char *scheduler_plugin;
     uint32_t admission_mode;
     bool job_requeue;
 };

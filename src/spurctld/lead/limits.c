@@ -10,12 +10,17 @@
 
 typedef VEC(struct run_id) runs;
 
+static int64_t limit_ms(const struct job *j) {
+    uint32_t secs = job_spec_more(j->spec)->limit_secs;
+    return secs && j->time_limit_min == 1 ? secs * INT64_C(1000) : j->time_limit_min * INT64_C(60000);
+}
+
 /* When the run must be over, in milliseconds; INT64_MAX: never. */
 static int64_t end_of(const struct job *j) {
     int64_t deadline = job_spec_more(j->spec)->deadline_unix;
     int64_t end_ms = deadline ? deadline * 1000 : INT64_MAX;
     if (j->time_limit_min != TIME_LIMIT_NONE)
-        end_ms = MIN(end_ms, j->start_ms + job_rare_of(j)->suspended_total_ms + (int64_t)j->time_limit_min * 60000);
+        end_ms = MIN(end_ms, j->start_ms + job_rare_of(j)->suspended_total_ms + limit_ms(j));
     return end_ms;
 }
 

@@ -255,7 +255,8 @@ static void wrong_values(void **state) {
                     "line 4: auth.mode: contradicts plugin = \"munge\", which requires a proof\n");
     expect_problems(OK "[auth]\nmode = \"open\"\n",
                     "line 3: auth.mode: \"open\" is not allowed; must be one of \"permissive\", \"required\", \"disabled\"\n");
-    expect_problems(OK "[compat]\nflavor = \"amd\"\n", "line 3: compat.flavor: \"amd\" is not supported yet\n");
+    expect_problems(OK "[compat]\nflavor = \"pbs\"\n",
+                    "line 3: compat.flavor: \"pbs\" is not allowed; must be one of \"slurm\", \"amd\"\n");
 }
 
 static void wrong_shapes(void **state) {

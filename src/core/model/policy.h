@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What is done where Slurm and AMD Spur differ: the one struct of such choices, from one table. Which flavour holds is said in one place, `[compat]
+ * flavor` of spur.conf, and by SPUR_COMPAT where no file can say it (a command; a controller whose file has no such key). Everybody else asks a field
+ * of the policy, never for the flavour.
+ */
+#ifndef SPUR_CORE_MODEL_POLICY_H
+#define SPUR_CORE_MODEL_POLICY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+enum flavor { FLAVOR_SLURM = 0, FLAVOR_AMD = 1 };
+
+/* P(type, field, Slurm's value, AMD Spur's, what it is about, Slurm's way, AMD Spur's way) */
+#define POLICIES(P)                                                                                                        \
+    P(bool, limits_in_seconds, false, true, "`-t` below a minute", "is rounded up to a minute", "counts in seconds")       \
+    P(bool, shows_no_limit, false, true, "`scontrol show job`, the limit", "has `TimeLimit=`", "has no such field")        \
+    P(bool, allocation_first, false, true, "`scontrol show job`, nodes", "`ReqNodeList=` comes before `NodeList=`",        \
+      "`NodeList=` is the first of them")                                                                                  \
+    P(bool, believed_is_operator, false, true, "`[auth] plugin = \"none\"`, administrators' actions",                      \
+      "need an administrator", "are anybody's: the client is believed")                                                    \
+    P(uint32_t, kill_wait_secs, 30, 5, "`kill_wait_secs` where spur.conf has none", "30", "5")
+
+#define POLICY_FIELD(type, field, slurm, amd, about, slurms, amds) type field;
+struct policy {
+    POLICIES(POLICY_FIELD)
+};
+#undef POLICY_FIELD
+
+const struct policy *policy_of(enum flavor flavor);
+/* "slurm", "amd"; E_SYNTAX: neither. */
+int policy_flavor(const char *word, enum flavor *out);
+
+#endif
