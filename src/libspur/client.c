@@ -112,7 +112,8 @@ int spur_open(const struct spur_options *o, struct spur_client **out, struct err
     rc = add_token(&metadata, &has_token, e);
     if (rc)
         return rc;
-    if (target_has_tcp(targets))
+    bool has_tcp = target_has_tcp(targets);
+    if (has_tcp)
         add_claim(&metadata);
     struct loop *loop = loop_new("libspur");
     struct rpc_channel_conf conf = {.targets = targets, .connect_ms = CONNECT_MS, .max_message = ANSWER_MAX};
@@ -125,7 +126,7 @@ int spur_open(const struct spur_options *o, struct spur_client **out, struct err
     struct spur_client *c = xnew(struct spur_client);
     *c = (struct spur_client){.loop = loop, .ch = ch, .targets = take_ptr(&targets), .metadata = str_take(&metadata),
                               .timeout_ms = o && o->timeout_ms ? o->timeout_ms : TIMEOUT_MS,
-                              .asks_munge = !has_token && target_has_tcp(targets)};
+                              .asks_munge = has_tcp && !has_token};
     *out = c;
     return 0;
 }

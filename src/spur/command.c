@@ -4,11 +4,13 @@
 static const struct command commands[] = {
 #define COMMAND(verb, slurm, group, descriptor, doc)                                                                   \
     {#verb, #slurm, #group, doc, cmd_##descriptor, cmd_##descriptor##_options},
+#define OWN(verb, group, descriptor, doc) {#verb, NULL, #group, doc, cmd_##descriptor, cmd_##descriptor##_options},
 #define ALIAS(name, verb)
 #define KEYWORD(name, verb)
 #define NOT_YET(verb, slurm)
 #include "spur/commands.def"
 #undef COMMAND
+#undef OWN
 #undef ALIAS
 #undef KEYWORD
 #undef NOT_YET
@@ -20,11 +22,13 @@ struct other {
 };
 static const struct other others[] = {
 #define COMMAND(verb, slurm, group, descriptor, doc)
+#define OWN(verb, group, descriptor, doc)
 #define ALIAS(name, verb) {#name, #verb, OTHER_ALIAS},
 #define KEYWORD(name, verb) {#name, #verb, OTHER_KEYWORD},
 #define NOT_YET(verb, slurm) {#verb, #slurm, OTHER_NOT_YET},
 #include "spur/commands.def"
 #undef COMMAND
+#undef OWN
 #undef ALIAS
 #undef KEYWORD
 #undef NOT_YET

@@ -12,7 +12,7 @@
 #include "spur/opt.h"
 
 struct command {
-    const char *verb, *slurm, *group, *doc;
+    const char *verb, *slurm, *group, *doc; /* slurm NULL: it is a verb of `spur` alone */
     int (*run)(struct cli *c); /* returns the exit code */
     const struct opt_table *(*options)(void);
 };
@@ -27,11 +27,13 @@ const char *command_not_yet(const char *name); /* the other name of a command th
 #define COMMAND(verb, slurm, group, descriptor, doc)                                                                   \
     int cmd_##descriptor(struct cli *c);                                                                               \
     const struct opt_table *cmd_##descriptor##_options(void);
+#define OWN(verb, group, descriptor, doc) COMMAND(verb, , group, descriptor, doc)
 #define ALIAS(name, verb)
 #define KEYWORD(name, verb)
 #define NOT_YET(verb, slurm)
 #include "spur/commands.def"
 #undef COMMAND
+#undef OWN
 #undef ALIAS
 #undef KEYWORD
 #undef NOT_YET

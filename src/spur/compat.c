@@ -35,7 +35,11 @@ static void variables(const struct opt_table *t, const struct opt_row *o, struct
 
 static void command(const struct command *cmd, struct str *out) {
     const struct opt_table *t = cmd->options();
-    str_addf(out, "\n## %s (`spur %s`)\n\n| option | variable | what it does |\n|---|---|---|\n", cmd->slurm, cmd->verb);
+    if (cmd->slurm)
+        str_addf(out, "\n## %s (`spur %s`)\n", cmd->slurm, cmd->verb);
+    else
+        str_addf(out, "\n## spur %s\n", cmd->verb);
+    str_add(out, "\n| option | variable | what it does |\n|---|---|---|\n");
     for (size_t i = 0; i < t->n; i++) {
         const struct opt_row *o = &t->row[i];
         if (o->kind == OPT_NOT_YET || o->flags & OPT_HIDDEN)
@@ -71,7 +75,9 @@ void compat_page(struct str *out) {
             "the environment, and that before `#SBATCH` lines.\n\n"
             "| command | also | |\n|---|---|---|\n");
     for (size_t i = 0; i < command_count(); i++)
-        str_addf(out, "| `%s` | `spur %s` | %s |\n", command_at(i)->slurm, command_at(i)->verb, command_at(i)->doc);
+        str_addf(out, "| %s%s%s | `spur %s` | %s |\n", command_at(i)->slurm ? "`" : "",
+                 command_at(i)->slurm ? command_at(i)->slurm : "", command_at(i)->slurm ? "`" : "", command_at(i)->verb,
+                 command_at(i)->doc);
     str_add(out, "\nNot there yet: the commands that are not in this table.\n");
     for (size_t i = 0; i < command_count(); i++)
         command(command_at(i), out);

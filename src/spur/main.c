@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/mem.h"
 #include "spur/cli.h"
 #include "spur/command.h"
 #include "spur/compat.h"
@@ -40,7 +41,8 @@ static int usage(FILE *to) {
         const struct command *cmd = command_at(i);
         if (!str_eq(group, cmd->group))
             fprintf(to, "\n%s\n", group = cmd->group);
-        fprintf(to, "  %-9s (%s)%*s%s\n", cmd->verb, cmd->slurm, (int)(10 - strlen(cmd->slurm)), "", cmd->doc);
+        autofree char *slurm = cmd->slurm ? xasprintf("(%s)", cmd->slurm) : xstrdup("");
+        fprintf(to, "  %-9s %-12s%s\n", cmd->verb, slurm, cmd->doc);
     }
     fprintf(to, "\n`spur show …` is `spur control show …`. `spur COMMAND --help` tells a command's options.\n");
     return to == stdout ? 0 : 1;

@@ -130,6 +130,12 @@ REC_DEFINE(token_request, TOKEN_REQUEST_FIELDS)
 #define REC_SELF token_reply
 REC_DEFINE(token_reply, TOKEN_REPLY_FIELDS)
 #undef REC_SELF
+#define REC_SELF join_token_request
+REC_DEFINE(join_token_request, JOIN_TOKEN_REQUEST_FIELDS)
+#undef REC_SELF
+#define REC_SELF join_token_reply
+REC_DEFINE(join_token_reply, JOIN_TOKEN_REPLY_FIELDS)
+#undef REC_SELF
 #define REC_SELF reconfigure_reply
 REC_DEFINE(reconfigure_reply, RECONFIGURE_REPLY_FIELDS)
 #undef REC_SELF

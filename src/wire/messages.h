@@ -284,6 +284,18 @@ REC_DECLARE(token_request, TOKEN_REQUEST_FIELDS)
 #define TOKEN_REPLY_FIELDS(F) F(STR, jwt, 1, _)
 REC_DECLARE(token_reply, TOKEN_REPLY_FIELDS)
 
+/* Tokens that admit nodes: one is made, or revoked; neither: all are listed. */
+#define JOIN_TOKEN_REQUEST_FIELDS(F)                                                                                  \
+    F(BYTES, token, 1, _)                                                                                             \
+    F(SUB, create, 2, join_token) /* its `text` counts */                                                             \
+    F(STR, revoke, 3, _)          /* an id */                                                                         \
+    F(U32, ttl_secs, 4, _)        /* 0: for ever */
+REC_DECLARE(join_token_request, JOIN_TOKEN_REQUEST_FIELDS)
+#define JOIN_TOKEN_REPLY_FIELDS(F)                                                                                    \
+    F(STR, text, 1, _)           /* of the one that was made: shown this once */                                      \
+    F(LIST, tokens, 2, join_token) /* without their hashes */
+REC_DECLARE(join_token_reply, JOIN_TOKEN_REPLY_FIELDS)
+
 #define RECONFIGURE_REPLY_FIELDS(F)                                                                                    \
     F(BOOL, changed, 1, _)                                                                                             \
     F(STRS, notes, 2, _) /* what needs a restart, what was dropped */

@@ -11,6 +11,7 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "spurctld/admit/admit.h"
+#include "spurctld/admit/token.h"
 #include "spurctld/lead/lead.h"
 
 #define NODE_CPUS_MAX 65536u
@@ -62,36 +63,17 @@ static int check_node(const struct node *n, struct err *e) {
     return 0;
 }
 
-/* A node that is known by its key may always come back; a new one needs the token where [admission] asks for it. Where it
- * does not, nobody takes the name of a node that lives. */
+/* A node that is known by its key may always come back. Nobody takes the name of a node that lives, whatever they show:
+ * a join token lies on every node. A new node, or a new key, needs the token where [admission] asks for it. */
 static int check_admission(struct room *r, const struct register_request *req, struct err *e) {
-    struct view v;
-    state_peek(r->state, &v);
     const struct node *old = state_find_node(r->state, req->node->name);
     if (old && old->n_public_key == CRED_PUBLIC_SIZE &&
         memcmp(old->public_key, req->node->public_key, CRED_PUBLIC_SIZE) == 0)
         return 0;
-    if (!room_rconf(r)->admission_token) {
-        if (old && old->base == NODE_UP && !old->not_responding)
-            return err_set(e, E_ADMISSION, "node %s may not join: another agent of that name is up, with another key",
-                           req->node->name);
-        return 0;
-    }
-    if (!req->join_token)
-        return err_set(e, E_ADMISSION, "node %s may not join: a join token is required (spurd --token)",
+    if (old && old->base == NODE_UP && !old->not_responding)
+        return err_set(e, E_ADMISSION, "node %s may not join: another agent of that name is up, with another key",
                        req->node->name);
-    uint8_t hash[32];
-    char hex[65];
-    cred_hash(req->join_token, strlen(req->join_token), hash);
-    for (int i = 0; i < 32; i++) {
-        hex[2 * i] = "0123456789abcdef"[hash[i] >> 4];
-        hex[2 * i + 1] = "0123456789abcdef"[hash[i] & 15];
-    }
-    for (uint32_t i = 0; i < v.cluster->n_join_tokens; i++)
-        if (strlen(v.cluster->join_tokens[i]) == 64 && cred_same(hex, v.cluster->join_tokens[i], 64))
-            return 0;
-    return err_set(e, E_ADMISSION, "node %s may not join: its join token is not one of this cluster's",
-                   req->node->name);
+    return room_rconf(r)->admission_token ? admit_check_join_token(r, req->node->name, req->join_token, e) : 0;
 }
 
 static const struct run_ref *find_run(const struct run_ref *runs, uint32_t n, uint32_t job_id, uint32_t start_no,

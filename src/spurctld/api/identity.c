@@ -140,7 +140,7 @@ struct asking {
     struct identity *id;
     bool is_proven, is_write;
     int64_t claimed_uid; /* of a token, where its user is not known here; -1: none */
-    bool token_admin;
+    bool from_token, token_admin;
     gid_t peer_gid;
     bool from_peer;
     void (*done)(void *arg, int code, const struct err *why, const struct who *who);
@@ -180,6 +180,10 @@ static void on_found(void *arg, const struct known *k) {
         who.uid = who.gid = (uint32_t)q->claimed_uid;
         snprintf(who.group, sizeof(who.group), "%u", who.gid);
     }
+    if (k->found && q->from_token && q->claimed_uid >= 0 && q->claimed_uid != (int64_t)k->uid) {
+        fail(q, E_BAD_PROOF, "the token's uid is not that of its user here");
+        return;
+    }
     bool privileged = is_admin_name(q->id, who.uid, who.user) || q->token_admin;
     who.is_admin = privileged && q->is_proven;
     if (privileged && !q->is_proven && q->is_write) {
@@ -210,7 +214,7 @@ static void by_token(struct asking *q, const char *token) {
         fail(q, rc, e.text);
         return;
     }
-    q->is_proven = true;
+    q->is_proven = q->from_token = true;
     q->claimed_uid = claims.uid;
     q->token_admin = claims.admin;
     find_user(q->id, claims.user, 0, on_found, q);

@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "spurctld/admit/admit.h"
+#include "spurctld/admit/token.h"
 #include "spurctld/api/request.h"
 #include "spurctld/query/query.h"
 
@@ -133,6 +134,10 @@ void rpc_make_token(struct request *rq) {
     autofree char *jwt = cred_jwt_make(&claims, &rq->room->jwt);
     struct token_reply reply = {jwt};
     api_reply(rq, &reply);
+}
+
+void rpc_join_token(struct request *rq) {
+    admit_join_token(rq->room, &rq->who, rq->message, on_record, rq);
 }
 
 void rpc_reconfigure_ctl(struct request *rq) {

@@ -144,12 +144,12 @@ static void tables_are_sound(void **state) {
         for (size_t i = 0; i < t->n; i++) {
             const struct opt_row *o = &t->row[i];
             if (i && strcmp(t->row[i - 1].name, o->name) >= 0)
-                fail_msg("%s: --%s is out of order", command_at(k)->slurm, o->name);
+                fail_msg("%s: --%s is out of order", command_at(k)->verb, o->name);
             if (o->kind != OPT_NOT_YET && !o->help)
-                fail_msg("%s: --%s has no help", command_at(k)->slurm, o->name);
+                fail_msg("%s: --%s has no help", command_at(k)->verb, o->name);
             for (size_t n = 0; n < i; n++)
                 if (o->letter && t->row[n].letter == o->letter)
-                    fail_msg("%s: -%c is there twice", command_at(k)->slurm, o->letter);
+                    fail_msg("%s: -%c is there twice", command_at(k)->verb, o->letter);
             assert_true(o->kind != OPT_CALL || o->set);
             assert_true(o->kind != OPT_TEXT || o->arg);
         }
