@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A long life: two controllers, agents that are spurd's own rooms, clients that repeat what was not answered, a network
- * that loses, doubles and delays, machines that die, a disk that is full now and then. Everything comes from the seed.
+ * that loses, doubles and delays, machines that die, a disk that is full now and then; jobs, arrays, dependencies, which are
+ * cancelled, held, requeued, suspended. Everything comes from the seed.
  *
  * After each entry the state keeps its invariants. After a quiet time: every job is over or has a reason to wait; every
  * submit that was answered made exactly one job; nothing runs that should not; the history of each controller has exactly
@@ -131,36 +132,76 @@ static uint32_t some_job(struct random_world *rw) {
     return rw->jobs.p[rw->jobs.n - 1 - back];
 }
 
+#define TASKS_MOST 6u
+
+static const char *some_kind(struct random_world *rw) {
+    static const char *const kinds[] = {"after", "afterany", "afterok", "afternotok", "aftercorr"};
+    return kinds[vworld_below(rw->w, ARRAY_LEN(kinds))];
+}
+
 static void act_submit(struct random_world *rw) {
     struct vworld *w = rw->w;
     uint8_t token[TOKEN_SIZE];
     char script[80], dep[40];
+    struct array_range range = {(uint32_t)vworld_below(w, 2), 1 + (uint32_t)vworld_below(w, TASKS_MOST - 1)};
+    struct job_more more = {.array = "some", .array_ranges = &range, .n_array_ranges = 1,
+                            .array_max_running = (uint32_t)vworld_below(w, 3)};
     uint32_t nodes = vworld_chance(w, 250) ? 1 + (uint32_t)vworld_below(w, 3) : 1;
     uint64_t ms = vworld_chance(w, 100) ? vworld_below(w, 90000) : vworld_below(w, 6000);
     snprintf(script, sizeof(script), "#!/bin/sh\n# run %u exit %u\n", (unsigned)ms, (unsigned)vworld_below(w, 3));
-    snprintf(dep, sizeof(dep), "%s:%u", vworld_chance(w, 500) ? "afterany" : "afterok", some_job(rw));
+    snprintf(dep, sizeof(dep), "%s:%u", some_kind(rw), some_job(rw));
     struct job_spec spec = {.work_dir = "/", .min_nodes = nodes, .n_tasks = nodes + (uint32_t)vworld_below(w, 2),
                             .time_limit_min = 1 + (uint32_t)vworld_below(w, 2),
                             .dependency = rw->jobs.n && vworld_chance(w, 120) ? dep : NULL,
-                            .hold = vworld_chance(w, 40), .nice = (int64_t)vworld_below(w, 50)};
+                            .hold = vworld_chance(w, 40), .nice = (int64_t)vworld_below(w, 50),
+                            .more = vworld_chance(w, 150) ? &more : NULL, .no_requeue = vworld_chance(w, 500)};
     struct submit_request rq = {.spec = &spec, .token = token, .n_token = TOKEN_SIZE, .script = (uint8_t *)script,
                                 .n_script = (uint32_t)strlen(script)};
     new_token(rw, token);
     ask(rw, WIRE_Controller_Submit, &rq, 1000 + (uint32_t)vworld_below(w, 2));
 }
 
+/* All of a job or array, or some tasks of it; where it is no array they name nothing. */
+static struct job_target some_target(struct random_world *rw, struct array_range *range) {
+    *range = (struct array_range){.first = (uint32_t)vworld_below(rw->w, TASKS_MOST)};
+    range->last = range->first + (uint32_t)vworld_below(rw->w, TASKS_MOST - range->first);
+    return (struct job_target){.job_id = some_job(rw), .tasks = range, .n_tasks = vworld_chance(rw->w, 300)};
+}
+
+static void act_requeue(struct random_world *rw) {
+    uint8_t token[TOKEN_SIZE];
+    struct array_range range;
+    struct job_target t = some_target(rw, &range);
+    struct requeue_request rq = {.targets = &t, .n_targets = 1, .token = token, .n_token = TOKEN_SIZE,
+                                 .hold = vworld_chance(rw->w, 200)};
+    new_token(rw, token);
+    ask(rw, WIRE_Controller_Requeue, &rq, vworld_chance(rw->w, 500) ? 0 : 1000);
+}
+
+static void act_suspend(struct random_world *rw) {
+    uint8_t token[TOKEN_SIZE];
+    struct array_range range;
+    struct job_target t = some_target(rw, &range);
+    struct suspend_request rq = {.targets = &t, .n_targets = 1, .token = token, .n_token = TOKEN_SIZE,
+                                 .resume = vworld_chance(rw->w, 400)};
+    new_token(rw, token);
+    ask(rw, WIRE_Controller_Suspend, &rq, 0);
+}
+
 static void act_cancel(struct random_world *rw) {
     uint8_t token[TOKEN_SIZE];
-    uint32_t id = some_job(rw);
-    struct cancel_request rq = {.job_ids = &id, .n_job_ids = 1, .token = token, .n_token = TOKEN_SIZE};
+    struct array_range range;
+    struct job_target t = some_target(rw, &range);
+    struct cancel_request rq = {.targets = &t, .n_targets = 1, .token = token, .n_token = TOKEN_SIZE};
     new_token(rw, token);
     ask(rw, WIRE_Controller_Cancel, &rq, vworld_chance(rw->w, 500) ? 0 : 1000);
 }
 
 static void act_hold(struct random_world *rw) {
     uint8_t token[TOKEN_SIZE];
-    uint32_t id = some_job(rw);
-    struct hold_request rq = {.job_ids = &id, .n_job_ids = 1, .token = token, .n_token = TOKEN_SIZE,
+    struct array_range range;
+    struct job_target t = some_target(rw, &range);
+    struct hold_request rq = {.targets = &t, .n_targets = 1, .token = token, .n_token = TOKEN_SIZE,
                               .op = vworld_chance(rw->w, 300) ? HOLD_OP_HOLD : HOLD_OP_RELEASE};
     new_token(rw, token);
     ask(rw, WIRE_Controller_Hold, &rq, 0);
@@ -251,8 +292,12 @@ static void act_network(struct random_world *rw) {
 
 static void act(struct random_world *rw) {
     uint64_t x = vworld_below(rw->w, 1000);
-    if (x < 500)
+    if (x < 420)
         act_submit(rw);
+    else if (x < 460)
+        act_requeue(rw);
+    else if (x < 500)
+        act_suspend(rw);
     else if (x < 600)
         act_cancel(rw);
     else if (x < 650)
@@ -310,19 +355,26 @@ static void collect_ends(void *arg, const struct state *s, const struct applied 
         struct row row = {.id = j->id, .job = rec_pack(job_rec(), j)};
         snprintf(row.sluid, sizeof(row.sluid), "%s", j->sluid);
         for (size_t k = 0; k < rw->rows.n; k++)
-            must(rw->rows.p[k].id != row.id); /* a job is over once */
+            must(rw->rows.p[k].id != row.id || !str_eq(rw->rows.p[k].sluid, row.sluid)); /* each is over once */
         vec_push(&rw->rows, row);
     }
+}
+
+/* An array's own record counts on when it is over itself. */
+static bool is_same(const struct job *a, const struct job *b) {
+    if (!a->array || a->id != a->array->job_id)
+        return rec_same(job_rec(), a, b);
+    return a->state == b->state && a->end_ms == b->end_ms && a->wait_status == b->wait_status && a->start_no == b->start_no;
 }
 
 static void match_row(void *arg, const struct job *j) {
     struct random_world *rw = arg;
     for (size_t k = 0; k < rw->rows.n; k++) {
         struct row *row = &rw->rows.p[k];
-        if (row->id != j->id)
+        if (row->id != j->id || !str_eq(row->sluid, j->sluid))
             continue;
         row->n_rows++;
-        assert_true(rec_same(job_rec(), row->job, j));
+        assert_true(is_same(row->job, j));
         return;
     }
     fail_msg("job %u is in the history and never ended", j->id);
@@ -335,14 +387,26 @@ static bool has_ended(const struct random_world *rw, uint32_t id) {
     return false;
 }
 
+static bool may_wait(const struct vctl *c, const struct job *j);
+
+/* A job, or any of an array. */
+static bool any_may_wait(const struct vctl *c, uint32_t id) {
+    struct view v;
+    const struct job *j;
+    state_peek(c->room.state, &v);
+    for (uint64_t k = 0; (j = view_next_job(&v, &k)); k++)
+        if ((j->id == id || (j->array && j->array->job_id == id)) && may_wait(c, j))
+            return true;
+    return false;
+}
+
 static bool may_wait(const struct vctl *c, const struct job *j) {
     if (j->state != JOB_PENDING || j->completing)
         return false;
     if (j->hold)
         return true;
     for (uint32_t i = 0; i < j->n_deps; i++) {
-        const struct job *parent = vctl_job(c, j->deps[i].job_id);
-        if (j->deps[i].state == DEP_NEVER || (j->deps[i].state == DEP_WAITING && parent && may_wait(c, parent)))
+        if (j->deps[i].state == DEP_NEVER || (j->deps[i].state == DEP_WAITING && any_may_wait(c, j->deps[i].job_id)))
             return true;
     }
     return false;
@@ -416,6 +480,26 @@ static void drop_rows(struct random_world *rw) {
     rw->n_lost = 0;
 }
 
+static void note_root(struct map64 *roots, const struct job *j) {
+    map64_put(roots, j->array ? j->array->job_id : j->id, (void *)1);
+}
+
+/* As many jobs and arrays as answered submits: no submit made two. */
+static void check_roots(struct random_world *rw, const struct vctl *c) {
+    struct map64 roots = {0};
+    struct view v;
+    const struct job *j;
+    state_peek(c->room.state, &v);
+    for (uint64_t k = 0; (j = view_next_job(&v, &k)); k++)
+        note_root(&roots, j);
+    for (size_t k = 0; k < rw->rows.n; k++)
+        note_root(&roots, rw->rows.p[k].job);
+    assert_int_equal(roots.n, rw->jobs.n);
+    for (size_t i = 0; i < rw->jobs.n; i++)
+        assert_non_null(map64_get(&roots, rw->jobs.p[i]));
+    map64_fini(&roots);
+}
+
 static void check_end(struct random_world *rw) {
     struct vctl *c = leader(rw);
     drop_rows(rw);
@@ -423,14 +507,7 @@ static void check_end(struct random_world *rw) {
     check_submits(rw);
     check_truth(rw);
     check_jobs(rw, c);
-    /* as many jobs as answered submits: no submit made two */
-    struct view v;
-    state_peek(c->room.state, &v);
-    uint32_t n_waiting = 0;
-    const struct job *j;
-    for (uint64_t k = 0; (j = view_next_job(&v, &k)); k++)
-        n_waiting += !job_is_over(j);
-    assert_int_equal(rw->rows.n + n_waiting, rw->jobs.n);
+    check_roots(rw, c);
     for (uint32_t i = 0; i < AGENTS; i++) {
         assert_int_equal(vagent_live(rw->agent[i]), 0);
         assert_int_equal(vagent_known(rw->agent[i]), 0);
