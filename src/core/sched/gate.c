@@ -11,33 +11,40 @@
  * waiting singleton is worth depends on the starts of this pass, so it is not judged here. */
 struct group {
     bool done, open, single; /* one holds; one may come to hold; a singleton may */
+    int64_t when;            /* one holds from then on (after:ID+MINUTES); 0: none is known to */
 };
 
-static struct group next_group(const struct job *j, uint32_t *i) {
+static struct group next_group(const struct job *j, int64_t now, uint32_t *i) {
     struct group g = {0};
     do {
         const struct dep *d = &j->deps[*i];
-        g.done |= d->state == DEP_DONE;
-        g.open |= d->state == DEP_WAITING && d->kind != DEP_SINGLETON;
+        bool is_later = d->state == DEP_DONE && d->from_unix > now;
+        if (is_later && (!g.when || d->from_unix < g.when))
+            g.when = d->from_unix;
+        g.done |= d->state == DEP_DONE && !is_later;
+        g.open |= is_later || (d->state == DEP_WAITING && d->kind != DEP_SINGLETON);
         g.single |= d->state == DEP_WAITING && d->kind == DEP_SINGLETON;
     } while (++*i < j->n_deps && j->deps[*i].is_or);
     return g;
 }
 
-static uint32_t dependencies(const struct job *j) {
+/* *out_when: when it is worth another look, though nothing else changes. */
+static uint32_t dependencies(const struct job *j, int64_t now, int64_t *out_when) {
     bool waits = false;
     for (uint32_t i = 0; i < j->n_deps;) {
-        struct group g = next_group(j, &i);
+        struct group g = next_group(j, now, &i);
         if (!g.done && !g.open && !g.single)
             return REASON_DEP_NEVER;
         waits |= !g.done && !g.single;
+        if (!g.done && g.when)
+            *out_when = MAX(*out_when, g.when);
     }
     return waits ? REASON_DEPENDENCY : REASON_NONE;
 }
 
 bool gate_needs_singleton(const struct job *j) {
     for (uint32_t i = 0; i < j->n_deps;) {
-        struct group g = next_group(j, &i);
+        struct group g = next_group(j, INT64_MAX, &i);
         if (!g.done && g.single)
             return true;
     }
@@ -58,7 +65,9 @@ uint32_t gate_job(const struct job *j, int64_t now, int64_t *out_when) {
         return REASON_CLEANING;
     uint32_t reason = held(j);
     if (!reason)
-        reason = dependencies(j);
+        reason = dependencies(j, now, out_when);
+    if (reason == REASON_DEP_NEVER)
+        *out_when = 0;
     if (reason)
         return reason;
     int64_t when = MAX(j->spec->begin_unix, j->retry_unix);

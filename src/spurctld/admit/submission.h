@@ -31,6 +31,9 @@ struct submission {
 /* May they, and could it ever run? Fills in what was left out. */
 int submission_check(struct submission *sub, const struct who *who, const struct submit_request *req, struct err *e);
 
+/* A dependency as it goes into the command. */
+int check_dependencies(const struct view *v, const char *text, struct arena *a, const struct dep **out, uint32_t *out_n,
+                       struct err *e);
 /* The names of `partitions` ("a,b") are known; E_PARTITION with Slurm's sentence. */
 int check_partitions(const struct view *v, const char *partitions, struct arena *a, struct err *e);
 /* What is wrong with a job as a whole, in Slurm's words: what in particular, then what in general. */

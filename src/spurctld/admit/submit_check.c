@@ -155,13 +155,28 @@ static int check_times(struct check *st) {
     return from + 60 * least > more->deadline_unix ? err_set(st->e, E_BEGIN_TIME, NULL) : 0;
 }
 
+/* An id that is an array's means all of its tasks, and is shown so. */
+int check_dependencies(const struct view *v, const char *text, struct arena *a, const struct dep **out, uint32_t *out_n,
+                       struct err *e) {
+    int rc = deps_parse(text, UINT32_MAX, a, out, out_n, e);
+    struct dep *deps = rc || !*out_n ? NULL : arena_memdup(a, *out, *out_n * sizeof(*deps));
+    for (uint32_t i = 0; deps && i < *out_n; i++) {
+        const struct job *j = deps[i].job_id ? view_job(v, deps[i].job_id) : NULL;
+        if (j && j->array && j->array->job_id == j->id && !deps[i].task)
+            deps[i].task = DEP_ALL_TASKS;
+    }
+    if (deps)
+        *out = deps;
+    return rc;
+}
+
 static int check_dependency(struct check *st) {
     struct job_spec *s = &st->sub->spec;
     s->deps = NULL;
     s->n_deps = 0;
     if (!s->dependency || !*s->dependency)
         return 0;
-    return deps_parse(s->dependency, UINT32_MAX, &st->sub->arena, &s->deps, &s->n_deps, st->e);
+    return check_dependencies(&st->view, s->dependency, &st->sub->arena, &s->deps, &s->n_deps, st->e);
 }
 
 int check_possible(const struct view *v, const struct job *j, struct err *e) {

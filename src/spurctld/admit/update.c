@@ -139,7 +139,7 @@ static int check_values(struct updating *u, struct err *e) {
     s->deps = NULL;
     s->n_deps = 0;
     if (!rc && c & CHANGE_DEPENDENCY && s->dependency && *s->dependency)
-        rc = deps_parse(s->dependency, UINT32_MAX, u->arena, &s->deps, &s->n_deps, e);
+        rc = check_dependencies(&u->view, s->dependency, u->arena, &s->deps, &s->n_deps, e);
     if (!rc && c & CHANGE_NODES && (!s->min_nodes || (s->max_nodes && s->max_nodes < s->min_nodes)))
         rc = err_set(e, E_SYNTAX, "Node count specification invalid");
     if (!rc && c & CHANGE_TASKS && !s->n_tasks)

@@ -110,7 +110,26 @@ static void on_launched(void *arg, int code, const struct err *why, const void *
     effort_back_off(ef);
 }
 
+/* Which tasks the array had is kept by its own record; the environment of each task tells. `spec` and `more` are room for
+ * what is returned. */
+static const struct job_spec *spec_to_send(struct room *r, const struct job *j, struct job_spec *spec,
+                                           struct job_more *more) {
+    struct view v;
+    state_peek(r->state, &v);
+    const struct job *head = j->array ? view_job(&v, j->array->job_id) : NULL;
+    if (!head || job_spec_more(j->spec)->n_array_ranges)
+        return j->spec;
+    *spec = *j->spec;
+    *more = *job_spec_more(j->spec);
+    more->array_ranges = job_spec_more(head->spec)->array_ranges;
+    more->n_array_ranges = job_spec_more(head->spec)->n_array_ranges;
+    spec->more = more;
+    return spec;
+}
+
 static void launch_on(struct effort *ef, const struct job *j, uint32_t index) {
+    struct job_spec spec;
+    struct job_more more;
     struct room *r = ef->re->room;
     const struct node *node = effort_node(ef, j->nodes[index].node_id);
     if (!node)
@@ -119,7 +138,7 @@ static void launch_on(struct effort *ef, const struct job *j, uint32_t index) {
     struct launch_request req = {
         .job_id = j->id,
         .start_no = j->start_no,
-        .spec = j->spec,
+        .spec = spec_to_send(r, j, &spec, &more),
         .nodes = j->nodes,
         .n_nodes = j->n_nodes,
         .node_index = index,
