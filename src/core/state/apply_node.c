@@ -74,10 +74,11 @@ static void overlay(struct apply *ap, struct node *n, const struct gres *had, ui
     n->weight = o && o->weight ? o->weight : 1;
     keep_gres(ap, n, had, n_had, o && o->n_gres ? o->gres : said.gres, o && o->n_gres ? o->n_gres : said.n_gres);
     set_by_hand(n);
+    bool differs = o && (o->n_features || o->cpus || o->memory_mb || o->address || o->n_gres);
+    if (differs || (n->set && n->set->has_features))
+        n->said = arena_memdup(ap->arena, &said, sizeof(said));
     if (!o)
         return;
-    if (o->n_features || o->cpus || o->memory_mb || o->address || o->n_gres)
-        n->said = arena_memdup(ap->arena, &said, sizeof(said));
     if (o->n_features && !(n->set && n->set->has_features)) {
         n->features = o->features;
         n->n_features = o->n_features;

@@ -203,7 +203,9 @@ static int64_t end_time(const struct apply *ap, const struct job *j, const struc
 }
 
 static void take_result(struct apply *ap, struct job *j, const struct cmd_node_done *cmd) {
-    j->wait_status = cmd->wait_status;
+    bool has_script = !job_spec_more(j->spec)->interactive;
+    if (has_script) /* else its client says how it went */
+        j->wait_status = cmd->wait_status;
     j->max_rss_kb = cmd->max_rss_kb;
     j->user_cpu_us = cmd->user_cpu_us;
     j->sys_cpu_us = cmd->sys_cpu_us;
