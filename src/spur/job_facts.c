@@ -156,6 +156,21 @@ void job_reason(const struct job_info *ji, struct str *out) {
     }
 }
 
+/* A dependency that holds from a later time on is not fulfilled before. */
+void job_dependency(const struct job *j, int64_t now_unix, struct str *out) {
+    size_t from = out->n;
+    struct dep *deps = xcalloc(j->n_deps + 1, sizeof(*deps));
+    for (uint32_t i = 0; i < j->n_deps; i++) {
+        deps[i] = j->deps[i];
+        if (deps[i].state == DEP_DONE && deps[i].from_unix > now_unix && job_is_pending(j))
+            deps[i].state = DEP_WAITING;
+    }
+    deps_print(deps, j->n_deps, out);
+    free(deps);
+    if (out->n == from)
+        str_add(out, "(null)");
+}
+
 void job_node_list(const struct job *j, struct str *out) {
     const char **name = xcalloc(j->n_nodes + 1, sizeof(*name));
     for (uint32_t i = 0; i < j->n_nodes; i++)

@@ -41,6 +41,8 @@ uint32_t job_limit_min(const struct job_info *ji); /* 0: none set, and its parti
 
 /* "None", "Resources", "RaisedSignal:9(Killed)", "ReqNodeNotAvail, …" */
 void job_reason(const struct job_info *ji, struct str *out);
+/* What is left of its dependencies: "afterok:12(unfulfilled)"; "(null)": nothing. */
+void job_dependency(const struct job *j, int64_t now_unix, struct str *out);
 void job_node_list(const struct job *j, struct str *out); /* "n[1-2]"; nothing while it waits */
 void job_partition(const struct job *j, struct str *out);
 /* "cpu=1,mem=500M,node=1,billing=1", in scontrol's order; sorted by name as sacct has it. */

@@ -124,10 +124,7 @@ FIELD(n_tasks) {
     amount_print(job_tasks(INFO(row)), ' ', ENV(env)->unit, out);
 }
 FIELD(dependency) {
-    if (JOB(row)->n_deps)
-        deps_print(JOB(row)->deps, JOB(row)->n_deps, out);
-    else
-        str_add(out, "(null)");
+    job_dependency(JOB(row), ENV(env)->now_unix, out);
 }
 FIELD(end_time) {
     cli_time(job_end_unix(INFO(row)), "N/A", out);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "spur/flavor.h"
 #include "spur/job_facts.h"
 #include "spur/job_select.h"
 #include "spur/scontrol.h"
@@ -38,11 +39,13 @@ static void array(const struct job *j, struct str *out) {
         job_task_text(j, out);
         str_addc(out, ' ');
     }
-    if (j->array->max_running)
-        str_addf(out, "ArrayTaskThrottle=%u ", j->array->max_running);
+    /* a task's record leaves it to the array's; show_job asked for both */
+    uint32_t most = j->array->max_running ? j->array->max_running : job_spec_more(j->spec)->array_max_running;
+    if (most)
+        str_addf(out, "ArrayTaskThrottle=%u ", most);
 }
 
-static void head(const struct job_info *ji, const char *nl, struct str *out) {
+static void head(const struct job_info *ji, int64_t now_unix, const char *nl, struct str *out) {
     const struct job *j = ji->job;
     const struct job_spec *s = j->spec;
     str_addf(out, "JobId=%u ", j->id);
@@ -56,10 +59,7 @@ static void head(const struct job_info *ji, const char *nl, struct str *out) {
              job_shown_state(j));
     reason(ji, out);
     str_add(out, " Dependency=");
-    if (j->n_deps)
-        deps_print(j->deps, j->n_deps, out);
-    else
-        str_add(out, "(null)");
+    job_dependency(j, now_unix, out);
     str_addf(out, "%sRequeue=%d Restarts=%u BatchFlag=%d Reboot=0 ExitCode=", nl, !s->no_requeue, j->restarts,
              !job_spec_more(s)->interactive);
     job_exit(j->wait_status, out);
@@ -72,16 +72,10 @@ static void suspended(const struct job *j, const char *nl, struct str *out) {
     str_addf(out, " SecsPreSuspend=%lld", since ? (long long)job_run_secs(j, since / 1000) : 0LL);
 }
 
-static void times(const struct job_info *ji, int64_t now_unix, const char *nl, struct str *out) {
-    const struct job *j = ji->job;
-    const struct job_more *m = job_spec_more(j->spec);
+static void limit_of(const struct job_info *ji, struct str *out) {
     uint32_t limit = job_limit_min(ji);
-    int64_t start = job_start_unix(ji), end = job_end_unix(ji);
-    if (!start && job_is_over(j)) /* cancelled while it waited: as Slurm */
-        start = end;
-    int64_t eligible = job_is_pending(j) && j->hold ? 0 : j->eligible_unix;
-    str_addf(out, "%sRunTime=", nl);
-    duration_print_long(job_run_secs(j, now_unix), out);
+    if (cli_policy()->shows_no_limit)
+        return;
     str_add(out, " TimeLimit=");
     if (limit == TIME_LIMIT_NONE)
         str_add(out, "UNLIMITED");
@@ -89,6 +83,18 @@ static void times(const struct job_info *ji, int64_t now_unix, const char *nl, s
         duration_print_long((int64_t)limit * 60, out);
     else
         str_add(out, "Partition_Limit");
+}
+
+static void times(const struct job_info *ji, int64_t now_unix, const char *nl, struct str *out) {
+    const struct job *j = ji->job;
+    const struct job_more *m = job_spec_more(j->spec);
+    int64_t start = job_start_unix(ji), end = job_end_unix(ji);
+    if (!start && job_is_over(j)) /* cancelled while it waited: as Slurm */
+        start = end;
+    int64_t eligible = job_is_pending(j) && j->hold ? 0 : j->eligible_unix;
+    str_addf(out, "%sRunTime=", nl);
+    duration_print_long(job_run_secs(j, now_unix), out);
+    limit_of(ji, out);
     str_add(out, " TimeMin=");
     if (m->time_min_min)
         duration_print_long((int64_t)m->time_min_min * 60, out);
@@ -128,17 +134,26 @@ static void node_count(const struct job_info *ji, struct str *out) {
         str_addf(out, "-%u", MAX(most, job_nodes(ji)));
 }
 
-static void place(const struct job_info *ji, const char *nl, struct str *out) {
-    const struct job *j = ji->job;
-    const struct job_spec *s = j->spec;
-    str_addf(out, "%sPartition=", nl);
-    job_partition(j, out);
-    str_addf(out, " AllocNode:Sid=%s:%u%sReqNodeList=", or_null(s->submit_host), s->session_id, nl);
+static void asked_nodes(const struct job_spec *s, const char *nl, struct str *out) {
+    str_addf(out, "%sReqNodeList=", nl);
     names(s->req_nodes, s->n_req_nodes, out);
     str_add(out, " ExcNodeList=");
     names(s->exc_nodes, s->n_exc_nodes, out);
+}
+
+static void place(const struct job_info *ji, const char *nl, struct str *out) {
+    const struct job *j = ji->job;
+    const struct job_spec *s = j->spec;
+    bool last = cli_policy()->allocation_first;
+    str_addf(out, "%sPartition=", nl);
+    job_partition(j, out);
+    str_addf(out, " AllocNode:Sid=%s:%u", or_null(s->submit_host), s->session_id);
+    if (!last)
+        asked_nodes(s, nl, out);
     str_addf(out, "%sNodeList=", nl);
     job_node_list(j, out);
+    if (last)
+        asked_nodes(s, nl, out);
     if (j->n_nodes)
         str_addf(out, "%sBatchHost=%s", nl, or_null(j->nodes[0].name));
 }
@@ -199,7 +214,7 @@ static void files(const struct job_info *ji, const char *nl, struct str *out) {
 
 void scontrol_job_text(const struct job_info *ji, int64_t now_unix, bool one_line, struct str *out) {
     const char *nl = RECORD_BREAK(one_line);
-    head(ji, nl, out);
+    head(ji, now_unix, nl, out);
     times(ji, now_unix, nl, out);
     place(ji, nl, out);
     sizes(ji, nl, out);
@@ -217,6 +232,22 @@ static int compare(const void *a, const void *b) {
     if (x_waits != y_waits)
         return x_waits ? -1 : 1;
     return (x->id < y->id) - (x->id > y->id);
+}
+
+/* The limit that is in force for a task is its array's. */
+static void take_limit(struct cli *c, struct job_info *row, const struct jobs_reply *all) {
+    if (!row->job->array || !row->job->array->task)
+        return;
+    for (uint32_t i = 0; i < all->n_jobs; i++) {
+        const struct job *head = all->jobs[i].job;
+        if (!head || !head->array || head->id != row->job->array->job_id)
+            continue;
+        struct job *j = arena_memdup(&c->arena, row->job, sizeof(*j));
+        struct job_array *a = arena_memdup(&c->arena, j->array, sizeof(*a));
+        a->max_running = head->array->max_running;
+        j->array = a;
+        row->job = j;
+    }
 }
 
 int scontrol_show_job(struct scontrol *s, const char *name) {
@@ -244,6 +275,8 @@ int scontrol_show_job(struct scontrol *s, const char *name) {
         job_select_rows(&pick, &reply.jobs[i], false, &rows);
     if (rows.v.n)
         qsort(rows.v.p, rows.v.n, sizeof(*rows.v.p), compare);
+    for (size_t i = 0; i < rows.v.n; i++)
+        take_limit(s->c, &rows.v.p[i], &reply);
     for (size_t i = 0; i < rows.v.n; i++)
         scontrol_job_text(&rows.v.p[i], reply.now_unix, s->one_line, &out);
     bool is_missing = !rows.v.n && pick.n_names;

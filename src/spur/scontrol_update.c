@@ -281,7 +281,7 @@ static bool read_word(struct update *u, const char *word) {
 
 /* ---- one job ---- */
 
-#define CHANGES_OF_SEVERAL (CHANGE_TASKS | CHANGE_NODE_LISTS | CHANGE_OUTPUT | CHANGE_ARRAY_LIMIT)
+#define CHANGES_OF_SEVERAL (CHANGE_TASKS | CHANGE_NODE_LISTS | CHANGE_OUTPUT | CHANGE_ARRAY_LIMIT | CHANGE_SHARE)
 
 static bool needs_job(const struct update *u) {
     return u->time_sign || u->changes & CHANGES_OF_SEVERAL;
@@ -311,6 +311,7 @@ static void complete_fields(struct update *u, const struct job_spec *j) {
         u->spec.cpus_per_task_given = j->cpus_per_task_given;
     }
     u->more.tasks_per_node = job_spec_more(j)->tasks_per_node;
+    u->more.exclusive = job_spec_more(j)->exclusive;
     if (!u->has_req) {
         u->spec.req_nodes = j->req_nodes;
         u->spec.n_req_nodes = j->n_req_nodes;

@@ -137,6 +137,25 @@ static int set_state(struct node_change *n, const struct nodes_reply *all, const
     return n_names ? send(n, name, n_names, states[row].op) : 0;
 }
 
+/* A reason alone replaces that of nodes that have one: those that are drained, and those that are down. */
+static int set_reason(struct node_change *n, const struct nodes_reply *all, const char *const *name, uint32_t n_names) {
+    const char **drained = arena_calloc(&n->s->c->arena, n_names + 1, sizeof(*drained));
+    const char **down = arena_calloc(&n->s->c->arena, n_names + 1, sizeof(*down));
+    uint32_t n_drained = 0, n_down = 0;
+    for (uint32_t i = 0; i < n_names; i++)
+        for (uint32_t k = 0; k < all->n_nodes; k++) {
+            const struct node *node = all->nodes[k].node;
+            if (!str_eq(node->name, name[i]))
+                continue;
+            if (node->n_drains)
+                drained[n_drained++] = name[i];
+            else if (node->base == NODE_DOWN)
+                down[n_down++] = name[i];
+        }
+    int rc = n_drained ? send(n, drained, n_drained, OP_DRAIN) : 0;
+    return rc || !n_down ? rc : send(n, down, n_down, OP_DOWN);
+}
+
 int scontrol_update_node(struct scontrol *s) {
     struct node_change n = {.s = s};
     for (size_t i = 0; i < s->n; i++)
@@ -155,8 +174,8 @@ int scontrol_update_node(struct scontrol *s) {
         return fail(e.text);
     if (find_names(&n, &all, &name, &n_names))
         return 1;
-    int rc = n.state ? set_state(&n, &all, name, n_names) : 0;
-    if (!rc && (n.features || n.weight || (n.reason && !n.state)))
+    int rc = n.state ? set_state(&n, &all, name, n_names) : n.reason ? set_reason(&n, &all, name, n_names) : 0;
+    if (!rc && (n.features || n.weight))
         rc = send(&n, name, n_names, OP_SET);
     return rc;
 }
