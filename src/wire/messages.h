@@ -408,7 +408,8 @@ REC_DECLARE(launch_reply, LAUNCH_REPLY_FIELDS)
     F(STR, node_name, 5, _)                                                                                            \
     F(U32, uid, 6, _) /* the job's */                                                                                 \
     F(U32, step_id, 7, _) /* + 1; 0: what the rest says */                                                            \
-    F(BOOL, full, 8, _)   /* the batch shell and all steps; else, without batch_only and step_id: all steps */
+    F(BOOL, full, 8, _)   /* the batch shell and all steps; else, without batch_only and step_id: all steps */          \
+    F(U64, nonce, 9, _)   /* a new one for each request: its credential counts once, and so must differ */
 REC_DECLARE(signal_request, SIGNAL_REQUEST_FIELDS)
 
 /* End a run: SIGCONT and SIGTERM to all of it, after kill_wait_secs SIGKILL; then a run_report. Repeatable. A run that
@@ -430,7 +431,8 @@ REC_DECLARE(terminate_request, TERMINATE_REQUEST_FIELDS)
     F(U32, start_no, 2, _)                                                                                            \
     F(STR, node_name, 3, _)                                                                                           \
     F(U32, uid, 4, _)                                                                                                 \
-    F(BOOL, resume, 5, _)
+    F(BOOL, resume, 5, _)                                                                                             \
+    F(U64, nonce, 6, _) /* as signal_request's */
 REC_DECLARE(suspend_run_request, SUSPEND_RUN_REQUEST_FIELDS)
 
 #endif

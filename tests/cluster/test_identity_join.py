@@ -201,3 +201,52 @@ def test_more_reports_than_a_handful_do_not_open_a_replay(new_cluster):
             other = m.RunReport(name="n1", job_id=10000 + i, start_no=1, end_ms=1)
             assert send(other, node_proof(key, path, "n1", other)) not in REFUSED
         assert send(first, proof) in REFUSED
+
+
+def test_a_signal_counts_once(new_cluster):
+    """Whoever saw a signal on the wire can't send it again; the controller can send the next one."""
+    c = new_cluster(nodes=0)
+    key = nacl.signing.SigningKey.generate()
+    (c.root / "key.pub").write_text(bytes(key.verify_key).hex() + "\n")
+    d = c.add_node("n1", start=False, extra=["--controller-key", str(c.root / "key.pub")])
+    real = d.arguments
+    d.arguments = lambda: [a if not str(a).startswith("--controller=") else "--controller=http://127.0.0.1:1" for a in real()]
+    d.spawn()  # it never registers: the test is its controller
+    port = int(wait_for(lambda: re.search(r"listening on port (\d+)", d.log))[1])
+    m, hits = messages(), c.work / "hits"
+    script = f"#!/bin/bash\ntrap 'echo >> {hits}' USR1\ntouch {c.work}/ready\nwhile :; do sleep 0.02; done\n".encode()
+    run = m.LaunchRequest(job_id=7, start_no=1, spec=m.JobSpec(name="x", user="root", work_dir=str(c.work)), nodes=[m.JobNode(node_id=1, name="n1", cpus=1)],
+                          script=script, node_name="n1", start_unix=int(time.time()), cluster_name="test", partition="debug")
+
+    def count():
+        return len(hits.read_text().splitlines()) if hits.exists() else 0
+
+    def proof(method, request, **more):
+        return launch_proof(key, f"/spur.v1.Agent/{method}", "n1", 7, 1, 0, request, **more)
+
+    with Peer(f"127.0.0.1:{port}") as peer:
+        peer.call("Agent", "Launch", run, proof("Launch", run))
+        peer.call("Agent", "Launch", run, proof("Launch", run))  # a repeat finds the run: it may be sent again
+        wait_for((c.work / "ready").exists)
+        first = m.SignalRequest(job_id=7, start_no=1, signal=10, node_name="n1", batch_only=True, nonce=1)
+        header = proof("Signal", first)
+        peer.call("Agent", "Signal", first, header)
+        wait_for(lambda: count() == 1)
+        status, text = peer.refused("Agent", "Signal", first, header)
+        assert status == "PERMISSION_DENIED" and "replay" in text
+        second = m.SignalRequest(job_id=7, start_no=1, signal=10, node_name="n1", batch_only=True, nonce=2)
+        peer.call("Agent", "Signal", second, proof("Signal", second))
+        wait_for(lambda: count() == 2)
+        for replayed in ((first, header), (second, header)):
+            assert peer.refused("Agent", "Signal", *replayed)[0] in REFUSED
+        assert count() == 2
+
+
+def test_two_signals_in_one_second_both_arrive(new_cluster):
+    c = new_cluster()
+    job = c.batch("trap 'echo >> hits' USR1; touch ready; while :; do sleep 0.02; done")
+    wait_for((c.work / "ready").exists)
+    for n in range(1, 6):
+        c.run(["scancel", "--batch", "--signal=USR1", str(job)])
+        wait_for(lambda: (c.work / "hits").exists() and len((c.work / "hits").read_text().splitlines()) == n, what=f"{n} signals")
+    assert "replay" not in c.node.log

@@ -138,7 +138,8 @@ void react_signal(struct react *re, const struct job *j, const struct react_sign
                                      .node_name = node->name,
                                      .uid = j->spec->uid,
                                      .step_id = what->step_id,
-                                     .full = what->full};
+                                     .full = what->full,
+                                     .nonce = re->room->host->random(re->room->host->impl)};
         react_call(re->room, node, WIRE_Agent_Signal, &req, j->id, j->start_no, j->spec->uid, on_signalled, NULL);
     }
 }

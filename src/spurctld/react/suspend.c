@@ -39,7 +39,8 @@ static void ask(struct effort *ef, const struct job *j, uint32_t index) {
                                       .start_no = j->start_no,
                                       .node_name = node->name,
                                       .uid = j->spec->uid,
-                                      .resume = !ef->is_stop};
+                                      .resume = !ef->is_stop,
+                                      .nonce = ef->re->room->host->random(ef->re->room->host->impl)};
     struct node_call *call = xnew(struct node_call);
     *call = (struct node_call){ef, index, ef->is_stop};
     ef->out++;

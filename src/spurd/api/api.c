@@ -18,6 +18,7 @@ struct api {
     struct api_conf conf;
     struct cred_public key;
     bool has_key;
+    struct once *once;
     struct rpc_method methods[3];
 };
 
@@ -33,6 +34,14 @@ static bool is_controllers(struct api *a, struct rpc_call *call, enum wire_metho
     c->header = rpc_metadata(call, "spur-launch");
     int64_t now = a->host->unix_ms(a->host->impl) / 1000;
     if (!check_credential(c, a->conf.node_name, a->has_key ? &a->key : NULL, now, e))
+        return true;
+    fail(call, e);
+    return false;
+}
+
+/* Whether the call didn't come before; answers it when it did. */
+static bool is_first(struct api *a, struct rpc_call *call, const struct check_call *c, struct err *e) {
+    if (!check_once(a->once, c, a->host->unix_ms(a->host->impl) / 1000, e))
         return true;
     fail(call, e);
     return false;
@@ -94,7 +103,7 @@ static void on_signal(void *ctx, struct rpc_call *call, const void *message, siz
     }
     struct check_call c = {.node = q.node_name, .job_id = q.job_id, .start_no = q.start_no, .uid = q.uid,
                            .body = message, .n_body = n};
-    if (is_controllers(a, call, WIRE_Agent_Signal, &c, &e))
+    if (is_controllers(a, call, WIRE_Agent_Signal, &c, &e) && is_first(a, call, &c, &e))
         answer(call, table_signal(a->table, &q, &e), &e);
 }
 
@@ -121,6 +130,7 @@ int api_new(struct loop *l, struct host *h, struct table *t, const struct api_co
     a->host = h;
     a->table = t;
     a->conf = *conf;
+    a->once = once_new();
     a->methods[0] = (struct rpc_method){.path = wire_method(WIRE_Agent_Launch)->path, .max_message = MESSAGE_MAX,
                                         .start = on_launch};
     a->methods[1] = (struct rpc_method){.path = wire_method(WIRE_Agent_Signal)->path, .start = on_signal};
@@ -150,5 +160,6 @@ void api_free(struct api *a) {
     if (!a)
         return;
     rpc_server_free(a->server);
+    once_free(a->once);
     free(a);
 }

@@ -2,12 +2,17 @@
 #include "spurd/api/check.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
 
+#include "base/map.h"
+#include "base/mem.h"
 #include "base/str.h"
 #include "wire/proof.h"
 
 /* No controller signs for longer; a run is remembered for longer than this after its end (spurd/table). */
 #define EXPIRY_MOST_SECS 600
+#define ONCE_MOST 65536u
 
 int check_credential(const struct check_call *c, const char *own_node, const struct cred_public *key,
                      int64_t now_unix, struct err *e) {
@@ -32,5 +37,45 @@ int check_credential(const struct check_call *c, const char *own_node, const str
     if (expires > now_unix + EXPIRY_MOST_SECS)
         return err_set(e, E_CREDENTIAL, "the credential is good for %" PRId64 " s; do the clocks of %s and its controller agree?",
                        expires - now_unix, own_node);
+    return 0;
+}
+
+/* Two generations, each for as long as a credential can be good: when the young one becomes the old one, all of the old
+ * one has expired. */
+struct once {
+    struct map64 young, old; /* first 8 bytes of the signature */
+    int64_t since_unix;
+};
+
+struct once *once_new(void) {
+    return xnew(struct once);
+}
+
+void once_free(struct once *o) {
+    if (!o)
+        return;
+    map64_fini(&o->young);
+    map64_fini(&o->old);
+    free(o);
+}
+
+int check_once(struct once *o, const struct check_call *c, int64_t now_unix, struct err *e) {
+    uint8_t sig[PROOF_SIGNATURE_SIZE];
+    int64_t expires;
+    uint64_t key;
+    if (!c->header || proof_launch_parse(c->header, &expires, sig))
+        return err_set(e, E_CREDENTIAL, "the credential can't be read");
+    if (now_unix - o->since_unix > EXPIRY_MOST_SECS) {
+        map64_fini(&o->old);
+        o->old = o->young;
+        o->young = (struct map64){0};
+        o->since_unix = now_unix;
+    }
+    memcpy(&key, sig, sizeof(key));
+    if (map64_get(&o->young, key) || map64_get(&o->old, key))
+        return err_set(e, E_CRED_REPLAY, "the call came before: a replay");
+    if (o->young.n >= ONCE_MOST)
+        return err_set(e, E_BUSY, "more than %u calls in %d s", ONCE_MOST, EXPIRY_MOST_SECS);
+    map64_put(&o->young, key, o);
     return 0;
 }

@@ -25,4 +25,11 @@ struct check_call {
 int check_credential(const struct check_call *c, const char *own_node, const struct cred_public *key,
                      int64_t now_unix, struct err *e);
 
+/* Calls whose repeat would harm (a signal, a suspend) count once: their credentials are remembered while they are good. */
+struct once;
+struct once *once_new(void);
+void once_free(struct once *o);
+/* After check_credential. 0, E_CRED_REPLAY, or E_BUSY when more came than can be remembered. */
+int check_once(struct once *o, const struct check_call *c, int64_t now_unix, struct err *e);
+
 #endif

@@ -5,10 +5,12 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
 
+#include "base/mem.h"
 #include "base/str.h"
 #include "spurd/api/check.h"
 #include "wire/proof.h"
@@ -126,12 +128,41 @@ static void other_keys_and_noise_are_refused(void **state) {
     end(&x);
 }
 
+static void some_calls_count_once(void **state) {
+    struct fixture x;
+    struct once *o = once_new();
+    struct err e;
+    int64_t now = NOW;
+    (void)state;
+    begin(&x);
+    assert_int_equal(check_once(o, &x.call, now, &e), 0);
+    assert_int_equal(check_once(o, &x.call, now, &e), E_CRED_REPLAY);
+    autofree char *first = xstrdup(x.header.p);
+    sign(&x, &x.key, PATH, "n1", 12, 1, 1001, NOW + 60, "another body");
+    assert_int_equal(check_once(o, &x.call, now, &e), 0);
+    /* as long as it could be good, whatever comes between */
+    for (uint32_t i = 0; i < 3000; i++, now += i % 10 == 0) {
+        char body[32];
+        snprintf(body, sizeof(body), "body %u", i);
+        sign(&x, &x.key, PATH, "n1", 12, 1, 1001, now + 60, body);
+        assert_int_equal(check_once(o, &x.call, now, &e), 0);
+        struct check_call again = {.header = first};
+        if (now <= NOW + 600)
+            assert_int_equal(check_once(o, &again, now, &e), E_CRED_REPLAY);
+    }
+    x.call.header = "nonsense";
+    assert_int_equal(check_once(o, &x.call, now, &e), E_CREDENTIAL);
+    once_free(o);
+    end(&x);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_true_one_is_taken),
         cmocka_unit_test(another_call_is_refused),
         cmocka_unit_test(time_is_part_of_it),
         cmocka_unit_test(other_keys_and_noise_are_refused),
+        cmocka_unit_test(some_calls_count_once),
     };
     struct err e;
     if (cred_init(&e))
