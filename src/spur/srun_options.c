@@ -180,7 +180,7 @@ static const struct opt_row rows[] = {
     CALL("ntasks-per-node", 0, "n", 0, ask_count, "NTASKS_PER_NODE", "number of tasks to invoke on each node"),
     LATER("ntasks-per-socket", 0, "n", NULL),
     LATER("ntasks-per-tres", 0, "n", "NTASKS_PER_TRES"),
-    LATER_MAYBE("oom-kill-step", 0, "0|1", "OOM_KILL_STEP"),
+    LATER_MAYBE("oom-kill-step", 0, "0|1", NULL /* a job has SLURM_OOM_KILL_STEP=0, which asks for nothing */),
     CALL("open-mode", 0, "append|truncate", 0, ask_open_mode, "OPEN_MODE", "how output files are opened"),
     TEXT("output", 'o', "out", R(output), "STDOUTMODE", "location of stdout redirection: a file, none, or a task"),
     LATER("overcommit", 'O', NULL, "OVERCOMMIT"),
