@@ -30,6 +30,7 @@
 #include "spurd/facts.h"
 #include "spurd/report/report.h"
 #include "spurd/steps/local.h"
+#include "spurd/stream/open.h"
 
 #define POOL_THREADS 8
 #define UNKNOWN_MS 1000 /* between two look-ups of the controller's name */
@@ -46,6 +47,7 @@ struct agent {
     struct steps_local *steps;
     struct api *api;
     struct report *report;
+    struct streams *streams;
     struct cred_key key;
     struct cred_public controller_key;
     bool has_controller_key, was_ready, was_unknown;
@@ -128,6 +130,11 @@ static int pin(struct agent *a, struct err *e) {
     return 0;
 }
 
+static void use_key(struct agent *a) {
+    api_set_key(a->api, &a->controller_key);
+    streams_set_key(a->streams, &a->controller_key);
+}
+
 static int on_key(void *arg, const uint8_t *key, uint32_t n, struct err *e) {
     struct agent *a = arg;
     if (n != CRED_PUBLIC_SIZE)
@@ -141,7 +148,7 @@ static int on_key(void *arg, const uint8_t *key, uint32_t n, struct err *e) {
     int code = pin(a, e);
     a->has_controller_key = !code;
     if (!code)
-        api_set_key(a->api, &a->controller_key);
+        use_key(a);
     return code;
 }
 
@@ -272,12 +279,14 @@ static int make_steps(struct agent *a, struct err *e) {
 static int make_api(struct agent *a, struct err *e) {
     size_t n;
     const void *descriptors = spur_descriptors(&n);
-    struct api_conf conf = {a->node.name, descriptors, n};
+    struct streams_conf streams = {a->node.name, a->loop, host_loop_host(a->host_loop), a->table, a->steps};
+    a->streams = streams_new(&streams);
+    struct api_conf conf = {a->node.name, descriptors, n, streams_take, a->streams};
     uint16_t port = 0;
     int code = api_new(a->loop, host_loop_host(a->host_loop), a->table, &conf, a->o->listen, &a->api, &port, e);
     a->node.port = port;
     if (!code && a->has_controller_key)
-        api_set_key(a->api, &a->controller_key);
+        use_key(a);
     return code;
 }
 
@@ -326,6 +335,8 @@ static int begin(struct agent *a, struct err *e) {
 static void end(struct agent *a) {
     if (a->report)
         report_stop(a->report);
+    if (a->streams)
+        streams_stop(a->streams);
     if (a->table)
         table_stop(a->table);
     api_free(a->api);
@@ -333,6 +344,7 @@ static void end(struct agent *a) {
         steps_local_stop(a->steps);
     if (a->pool)
         pool_free(a->pool);
+    streams_free(a->streams);
     if (a->host_loop && a->table)
         table_free(a->table);
     if (a->host_loop)

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -36,20 +37,26 @@ static const struct {
     {"MEMLOCK", RLIMIT_MEMLOCK}, {"AS", RLIMIT_AS},
 };
 
-void stderr_line(int fd, const char *fmt, ...) {
-    char text[1024], stamp[48];
+void stamped_line(char *out, size_t n, const char *text) {
+    char stamp[48];
     struct timespec ts;
     struct tm tm;
+    clock_gettime(CLOCK_REALTIME, &ts);
+    localtime_r(&ts.tv_sec, &tm);
+    strftime(stamp, sizeof(stamp), "%Y-%m-%dT%H:%M:%S", &tm);
+    snprintf(out, n, "[%s.%03ld] error: %s", stamp, ts.tv_nsec / 1000000, text);
+}
+
+void stderr_line(int fd, const char *fmt, ...) {
+    char text[1024], line[1100];
     va_list ap;
     va_start(ap, fmt);
     vsnprintf(text, sizeof(text), fmt, ap);
     va_end(ap);
-    clock_gettime(CLOCK_REALTIME, &ts);
-    localtime_r(&ts.tv_sec, &tm);
-    strftime(stamp, sizeof(stamp), "%Y-%m-%dT%H:%M:%S", &tm);
+    stamped_line(line, sizeof(line), text);
     struct pollfd p = {.fd = fd, .events = POLLOUT};
     if (fd >= 0 && poll(&p, 1, 0) == 1 && (p.revents & POLLOUT))
-        dprintf(fd, "[%s.%03ld] error: %s\n", stamp, ts.tv_nsec / 1000000, text);
+        dprintf(fd, "%s\n", line);
 }
 
 static void tell(int channel, enum child_note_kind kind, int fd, const char *text) {
@@ -164,8 +171,10 @@ static const char *moved(const struct step_plan *plan, const char *path, bool ha
     return !has_dir && n && str_starts(path, plan->work_dir) && path[n] == '/' ? path + n + 1 : path;
 }
 
-static int open_output(const struct step_plan *plan, const char *path, bool has_dir) {
-    int flags = O_WRONLY | O_CREAT | O_NOCTTY | O_CLOEXEC | (plan->append ? O_APPEND : O_TRUNC);
+/* Tasks of a step may share a file: each adds to it, and the first one has emptied it. */
+static int open_output(const struct step_plan *plan, const char *path, bool keep, bool has_dir) {
+    int flags = O_WRONLY | O_CREAT | O_NOCTTY | O_CLOEXEC | (plan->append || keep ? 0 : O_TRUNC) |
+                (plan->append || plan->step_id ? O_APPEND : 0);
     path = moved(plan, path, has_dir);
     int fd = open(path, flags, 0666);
     if (fd < 0 && errno == ENOENT) {
@@ -176,21 +185,48 @@ static int open_output(const struct step_plan *plan, const char *path, bool has_
     return fd;
 }
 
+struct files {
+    const char *in, *out, *err;
+    bool keep_out, keep_err;
+};
+
+static struct files files_of(const struct step_plan *plan, const struct step_task *t) {
+    if (t)
+        return (struct files){t->std_in, t->std_out, t->err_to_out ? NULL : t->std_err, t->keep_out, t->keep_err};
+    struct files f = {plan->std_in, plan->std_out, plan->std_err, false, false};
+    if (f.err && str_eq(f.err, f.out ? f.out : "/dev/null"))
+        f.err = NULL;
+    return f;
+}
+
 /* Descriptors 0, 1, 2 are taken since the daemon's start, so what is opened here is above them. */
-static void open_files(const struct step_plan *plan, int channel, bool has_dir) {
-    const char *in = plan->std_in ? moved(plan, plan->std_in, has_dir) : "/dev/null";
-    int fd = open(in, O_RDONLY | O_NOCTTY | O_CLOEXEC);
+static void open_files(const struct step_plan *plan, const struct step_task *task, const struct child_ends *ends,
+                       int channel, bool has_dir) {
+    struct files f = files_of(plan, task);
+    const char *in = f.in ? moved(plan, f.in, has_dir) : "/dev/null", *out = f.out ? f.out : "/dev/null";
+    int fd = ends->in >= 0 ? ends->in : open(in, O_RDONLY | O_NOCTTY | O_CLOEXEC);
     if (fd < 0)
         give_up(channel, CHILD_NO_FILE, 1, "could not open input file %s: %m", in);
     dup2(fd, 0);
-    const char *out = plan->std_out ? plan->std_out : "/dev/null";
-    if ((fd = open_output(plan, out, has_dir)) < 0)
+    fd = ends->out >= 0 ? ends->out : open_output(plan, out, f.keep_out, has_dir);
+    if (fd < 0)
         give_up(channel, CHILD_NO_FILE, 1, "could not open output file %s: %m", out);
     dup2(fd, 1);
-    if (plan->std_err && !str_eq(plan->std_err, out) && (fd = open_output(plan, plan->std_err, has_dir)) < 0)
-        give_up(channel, CHILD_NO_FILE, 1, "could not open error file %s: %m", plan->std_err);
+    if (ends->err >= 0)
+        fd = ends->err;
+    else if (f.err && (fd = open_output(plan, f.err, f.keep_err, has_dir)) < 0)
+        give_up(channel, CHILD_NO_FILE, 1, "could not open error file %s: %m", f.err);
     dup2(fd, 2);
-    tell(channel, CHILD_STDERR, 2, "");
+    if (!task) /* what there is to say of a step goes to its client */
+        tell(channel, CHILD_STDERR, 2, "");
+}
+
+/* The terminal becomes this session's. */
+static void open_terminal(int tty, int channel) {
+    if (ioctl(tty, TIOCSCTTY, 0))
+        give_up(channel, CHILD_BROKEN, 1, "the terminal can't be taken: %m");
+    for (int fd = 0; fd <= 2; fd++)
+        dup2(tty, fd);
 }
 
 /* Returns errno of the directory that could not be entered. */
@@ -207,12 +243,27 @@ static bool is_task_pid(const char *entry) {
     return str_starts(entry, "SLURM_TASK_PID=") || str_starts(entry, "SPUR_TASK_PID=");
 }
 
-static char **words(const char *const *list, uint32_t n) {
-    char **out = xcalloc((size_t)n + 1, sizeof(*out));
+static void add_words(char **out, const char *const *list, uint32_t n) {
     for (uint32_t i = 0; i < n; i++)
         out[i] = is_task_pid(list[i]) ? xasprintf("%.*s%d", (int)(strchr(list[i], '=') + 1 - list[i]), list[i],
                                                   (int)getpid())
                                       : xstrdup(list[i]);
+}
+
+static char **environment(const struct step_plan *plan, const struct step_task *task) {
+    uint32_t more = task ? task->n_env : 0;
+    char **out = xcalloc((size_t)plan->n_env + more + 1, sizeof(*out));
+    add_words(out, plan->env, plan->n_env);
+    if (more)
+        add_words(out + plan->n_env, task->env, more);
+    return out;
+}
+
+static char **arguments(const struct step_plan *plan, const struct step_task *task) {
+    bool own = task && task->n_argv;
+    uint32_t n = own ? task->n_argv : plan->n_argv;
+    char **out = xcalloc((size_t)n + 1, sizeof(*out));
+    add_words(out, own ? task->argv : plan->argv, n);
     return out;
 }
 
@@ -270,25 +321,50 @@ static void exec_when_free(char **argv, char **envp) {
     }
 }
 
-static void exec_script(const struct step_plan *plan, int script_fd, int channel) __attribute__((noreturn));
+/* A command without a slash is looked for where the task's PATH says. EACCES is remembered, as the shell does. */
+static void exec_by_path(char **argv, char **envp) {
+    const char *path = NULL;
+    int why = ENOENT;
+    for (char **entry = envp; *entry && !path; entry++)
+        path = str_starts(*entry, "PATH=") ? *entry + 5 : NULL;
+    for (const char *at = path; at && *at; at += strspn(at, ":")) {
+        size_t n = strcspn(at, ":");
+        autofree char *full = xasprintf("%.*s/%s", (int)n, at, argv[0]);
+        at += n;
+        if (access(full, X_OK) && errno != EACCES)
+            continue;
+        char *word = argv[0];
+        argv[0] = full;
+        exec_when_free(argv, envp);
+        argv[0] = word;
+        if (errno != ENOENT && errno != ENOTDIR)
+            why = errno;
+    }
+    errno = why;
+}
 
-static void exec_script(const struct step_plan *plan, int script_fd, int channel) {
-    char **argv = words(plan->argv, plan->n_argv);
-    char **envp = words(plan->env, plan->n_env);
-    argv[0] = reachable_script(argv[0], script_fd, channel);
+static void exec_task(const struct step_plan *plan, const struct step_task *task, int script_fd, int channel)
+    __attribute__((noreturn));
+
+static void exec_task(const struct step_plan *plan, const struct step_task *task, int script_fd, int channel) {
+    char **argv = arguments(plan, task), **envp = environment(plan, task), text[400];
+    if (!task)
+        argv[0] = reachable_script(argv[0], script_fd, channel);
     if (!argv[0])
         give_up(channel, CHILD_BROKEN, 1, "the user can't reach the script, and there is no room for a copy in /tmp: %m");
     int kept = dup3(channel, 3, O_CLOEXEC) == 3 || channel == 3 ? 3 : channel;
     (void)syscall(SYS_close_range, kept + 1, ~0u, 0);
-    exec_when_free(argv, envp);
+    if (strchr(argv[0], '/'))
+        exec_when_free(argv, envp);
+    else
+        exec_by_path(argv, envp);
     int why = errno;
-    char text[400];
     explain_exec(argv[0], why, text, sizeof(text));
     stderr_line(2, "%s", text);
     give_up(kept, CHILD_NO_EXEC, why & 0x7f, "%s", text);
 }
 
-void child_run(const struct step_plan *plan, int channel) {
+void child_run(const struct step_plan *plan, const struct step_task *task, const struct child_ends *ends, int channel) {
     char go;
     pid_t daemon = getppid();
     if (read(channel, &go, 1) != 1)
@@ -300,14 +376,17 @@ void child_run(const struct step_plan *plan, int channel) {
     uint32_t n_limits = MIN(plan->n_rlimits, (uint32_t)ARRAY_LEN(limit_errno));
     for (uint32_t i = 0; i < n_limits; i++)
         limit_errno[i] = set_limit(&plan->rlimits[i]);
-    int script_fd = open(plan->argv[0], O_RDONLY | O_CLOEXEC);
+    int script_fd = task ? -1 : open(plan->argv[0], O_RDONLY | O_CLOEXEC);
     become_user(plan, channel);
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* with its daemon goes the script; a change of user would have cleared this */
     if (getppid() != daemon)
         _exit(1);
     umask((mode_t)plan->umask & 0777);
     int dir_errno = enter_dir(plan);
-    open_files(plan, channel, !dir_errno);
+    if (ends->tty >= 0)
+        open_terminal(ends->tty, channel);
+    else
+        open_files(plan, task, ends, channel, !dir_errno);
     if (dir_errno)
         stderr_line(2, "couldn't chdir to `%s': %s: going to /tmp instead", plan->work_dir, strerror(dir_errno));
     for (uint32_t i = 0; i < n_limits; i++) {
@@ -315,5 +394,5 @@ void child_run(const struct step_plan *plan, int channel) {
             stderr_line(2, "Can't propagate RLIMIT_%s of %llu from submit host: %s", plan->rlimits[i].name,
                         (unsigned long long)plan->rlimits[i].soft, strerror(limit_errno[i]));
     }
-    exec_script(plan, script_fd, channel);
+    exec_task(plan, task, script_fd, channel);
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The batch script's process, from fork to exec: identity, limits, directory, files, environment.
+ * The process of a batch script or of a task, from fork to exec: identity, limits, directory, files, environment.
  */
 #ifndef SPUR_SPURSTEPD_CHILD_H
 #define SPUR_SPURSTEPD_CHILD_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "spurstepd/step.h"
@@ -23,13 +24,21 @@ struct child_note {
     char text[500];
 };
 
-/* In the child. Waits for one byte on the channel, then never returns. */
-void child_run(const struct step_plan *plan, int channel) __attribute__((noreturn));
+/* What a task has instead of files; -1: the file that its step_task (or the plan, of a batch script) names. */
+struct child_ends {
+    int in, out, err;
+    int tty; /* of a terminal, for all three */
+};
+
+/* In the child. Waits for one byte on the channel, then never returns. `task` NULL: the batch script. */
+void child_run(const struct step_plan *plan, const struct step_task *task, const struct child_ends *ends, int channel)
+    __attribute__((noreturn));
 
 /* Removes the directory of a CHILD_COPY: if it is `uid`'s, and no link. */
 void child_remove_copy(const char *dir, uint32_t uid);
 
 /* A line as the job's stderr gets it: "[2026-12-01T22:37:18.131] error: text". Never blocks. */
+void stamped_line(char *out, size_t n, const char *text);
 void stderr_line(int fd, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

@@ -12,7 +12,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -39,7 +41,8 @@ static int group_path(const struct hierarchy *h, const char *name, char out[CONT
     return 0;
 }
 
-static int run_path(const struct hierarchy *h, const struct step_plan *plan, char out[CONTAIN_PATH]) {
+/* The job's group, and in it the one of this run or step. */
+static int job_path(const struct hierarchy *h, const struct step_plan *plan, char out[CONTAIN_PATH]) {
     char name[CONTAIN_PATH];
     if (plan->cgroup)
         return group_path(h, plan->cgroup, out);
@@ -47,11 +50,24 @@ static int run_path(const struct hierarchy *h, const struct step_plan *plan, cha
     return group_path(h, name, out);
 }
 
+static int run_path(const struct hierarchy *h, const struct step_plan *plan, char out[CONTAIN_PATH]) {
+    char job[CONTAIN_PATH], own[32] = "batch";
+    if (plan->step_id)
+        snprintf(own, sizeof(own), "step_%u", plan->step_id - 1);
+    return job_path(h, plan, job) ? -1 : join(out, job, own);
+}
+
+/* Where the limit goes: a batch run's is the whole job's on this node. */
+static int limit_path(const struct hierarchy *h, const struct step_plan *plan, char out[CONTAIN_PATH]) {
+    return plan->step_id ? run_path(h, plan, out) : job_path(h, plan, out);
+}
+
 /* Memory has to be handed down from the root, level by level. Fails where the root is not ours to change. */
-static bool v2_memory(const struct hierarchy *h) {
-    char path[CONTAIN_PATH];
+static bool v2_memory(const struct hierarchy *h, const struct step_plan *plan) {
+    char path[CONTAIN_PATH], job[CONTAIN_PATH];
     return !group_set(h->mount, "cgroup.subtree_control", "+memory") && !join(path, h->mount, "spur") &&
-           !group_set(path, "cgroup.subtree_control", "+memory");
+           !group_set(path, "cgroup.subtree_control", "+memory") && !job_path(h, plan, job) &&
+           !group_set(job, "cgroup.subtree_control", "+memory");
 }
 
 static bool set_memory_v2(const char *dir, uint64_t mb) {
@@ -85,10 +101,12 @@ static int open_v2(struct contain *c, const struct hierarchies *hs, const struct
     c->dir_fd = open(c->dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (!group_path(h, "daemons", daemons) && !group_make(daemons))
         c->daemons_fd = open(daemons, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (plan->mem_limit_mb && v2_memory(h) && set_memory_v2(c->dir, plan->mem_limit_mb)) {
+    char limit[CONTAIN_PATH];
+    if (plan->mem_limit_mb && v2_memory(h, plan) && !limit_path(h, plan, limit) && set_memory_v2(limit, plan->mem_limit_mb)) {
         memcpy(c->memory, c->dir, sizeof(c->memory));
         c->memory_is_v2 = true;
     }
+    (void)limit_path(h, plan, c->whole);
     return c->dir_fd >= 0 ? 0 : -1;
 }
 
@@ -100,6 +118,7 @@ static int open_v1(struct contain *c, const struct hierarchies *hs, const struct
             continue;
         c->kind = STEP_CONTAIN_V1;
         c->dir_is_freezer = order[i] == HIER_FREEZER;
+        (void)limit_path(h, plan, c->whole);
         return 0;
     }
     c->dir[0] = 0;
@@ -109,9 +128,32 @@ static int open_v1(struct contain *c, const struct hierarchies *hs, const struct
 /* A limit by version 1 goes with either kind of holding on: a machine may have memory there and the rest elsewhere. */
 static void add_memory_v1(struct contain *c, const struct hierarchies *hs, const struct step_plan *plan) {
     const struct hierarchy *h = hierarchies_with(hs, HIER_MEMORY);
-    if (!plan->mem_limit_mb || c->memory[0] || !h || run_path(h, plan, c->memory) ||
-        group_make(c->memory) || !set_memory_v1(c->memory, plan->mem_limit_mb))
-        c->memory[0] = c->memory_is_v2 ? c->memory[0] : 0;
+    char job[CONTAIN_PATH], limit[CONTAIN_PATH];
+    if (!h || c->memory_is_v2 || job_path(h, plan, job) || (!plan->mem_limit_mb && access(job, F_OK)))
+        return; /* a step without a limit of its own counts for its job's */
+    if (group_make(job))
+        return;
+    (void)group_set(job, "memory.use_hierarchy", "1"); /* where that is not so anyway */
+    if (run_path(h, plan, c->memory) || limit_path(h, plan, limit) || group_make(c->memory) ||
+        (plan->mem_limit_mb && !set_memory_v1(limit, plan->mem_limit_mb)))
+        c->memory[0] = 0;
+}
+
+/* Numbers of the devices that the run may not open. */
+static void deny_devices(struct contain *c, const struct hierarchies *hs, const struct step_plan *plan) {
+    const struct hierarchy *h = hierarchies_with(hs, HIER_DEVICES);
+    if (!plan->n_denied || !h || run_path(h, plan, c->devices) || group_make(c->devices)) {
+        c->devices[0] = 0;
+        return;
+    }
+    for (uint32_t i = 0; i < plan->n_denied; i++) {
+        char rule[64];
+        struct stat st;
+        if (stat(plan->denied[i], &st) || (!S_ISCHR(st.st_mode) && !S_ISBLK(st.st_mode)))
+            continue;
+        snprintf(rule, sizeof(rule), "%c %u:%u rwm", S_ISCHR(st.st_mode) ? 'c' : 'b', major(st.st_rdev), minor(st.st_rdev));
+        (void)group_set(c->devices, "devices.deny", rule);
+    }
 }
 
 static void describe(struct contain *c) {
@@ -138,10 +180,12 @@ int contain_open(struct contain *c, const struct step_plan *plan, struct err *e)
         contain_fini(c);
         return err_set(e, E_LAUNCH, "no cgroup of version %d can be made on this node", want == STEP_CONTAIN_V2 ? 2 : 1);
     }
-    if (c->kind == STEP_CONTAIN_PROCESS)
-        c->dir[0] = 0;
-    else
+    if (c->kind == STEP_CONTAIN_PROCESS) {
+        c->dir[0] = c->whole[0] = 0;
+    } else {
         add_memory_v1(c, &hs, plan);
+        deny_devices(c, &hs, plan);
+    }
     describe(c);
     return 0;
 }
@@ -152,6 +196,9 @@ void contain_reopen(struct contain *c, const struct step_entry *daemon) {
         snprintf(c->dir, sizeof(c->dir), "%s", daemon->cgroups[0]);
     if (daemon->n_cgroups > 1)
         snprintf(c->memory, sizeof(c->memory), "%s", daemon->cgroups[1]);
+    if (daemon->n_cgroups > 2)
+        snprintf(c->devices, sizeof(c->devices), "%s", daemon->cgroups[2]);
+    memcpy(c->whole, c->dir, sizeof(c->whole));
     if (!c->dir[0])
         c->kind = STEP_CONTAIN_PROCESS;
     c->dir_is_freezer = strstr(c->dir, "/freezer/") != NULL;
@@ -203,6 +250,8 @@ static int place(const struct contain *c, pid_t pid, struct err *e) {
     if (c->memory[0] && !c->memory_is_v2 && strcmp(c->memory, c->dir) != 0 &&
         group_set(c->memory, "cgroup.procs", text))
         return err_sys(e, "cannot put the job into %s", c->memory);
+    if (c->devices[0] && group_set(c->devices, "cgroup.procs", text))
+        return err_sys(e, "cannot put the job into %s", c->devices);
     return 0;
 }
 
@@ -255,6 +304,16 @@ static void send_all(const struct contain *c, int signo) {
 
 void contain_signal(const struct contain *c, int signo) {
     send_all(c, signo);
+}
+
+void contain_freeze(const struct contain *c, bool freeze) {
+    bool done = false;
+    if (c->kind == STEP_CONTAIN_V2)
+        done = !group_set(c->whole, "cgroup.freeze", freeze ? "1" : "0");
+    else if (c->dir_is_freezer)
+        done = !group_set(c->whole, "freezer.state", freeze ? "FROZEN" : "THAWED");
+    if (!done)
+        send_all(c, freeze ? SIGSTOP : SIGCONT);
 }
 
 void contain_kill(const struct contain *c) {
@@ -321,12 +380,28 @@ uint64_t contain_peak_kb(const struct contain *c) {
     return strtoull(text, NULL, 10) / 1024;
 }
 
+/* The group, and the job's above it when this was the last one there. */
+static bool remove_group(const char *dir) {
+    char job[CONTAIN_PATH];
+    if (!group_remove(dir))
+        return false;
+    memcpy(job, dir, CONTAIN_PATH);
+    char *slash = strrchr(job, '/');
+    if (slash) {
+        *slash = 0;
+        (void)rmdir(job);
+    }
+    return true;
+}
+
 bool contain_remove(const struct contain *c) {
     bool all = true;
     if (c->dir[0])
-        all = group_remove(c->dir);
+        all = remove_group(c->dir);
     if (c->memory[0] && strcmp(c->memory, c->dir) != 0)
-        all = group_remove(c->memory) && all;
+        all = remove_group(c->memory) && all;
+    if (c->devices[0])
+        all = remove_group(c->devices) && all;
     return all;
 }
 

@@ -4,8 +4,10 @@
  * else the process tree below this daemon, which is a subreaper (so that double forks and setsid lead back to it).
  *
  * Layout below the root of each hierarchy that is used:
- *   spur/NAME      the run's processes, and its memory limit; NAME is in the plan
- *   spur/daemons   the step daemons, so that whoever kills spurd's cgroup doesn't kill them
+ *   spur/NAME          the job's share of this node: its memory limit, what is suspended; NAME is in the plan
+ *   spur/NAME/batch    the processes of its batch script
+ *   spur/NAME/step_N   those of a step, with the step's memory limit
+ *   spur/daemons       the step daemons, so that whoever kills spurd's cgroup doesn't kill them
  */
 #ifndef SPUR_SPURSTEPD_CONTAIN_H
 #define SPUR_SPURSTEPD_CONTAIN_H
@@ -22,7 +24,9 @@
 struct contain {
     enum step_containment kind; /* what was made; never AUTO */
     char dir[CONTAIN_PATH];     /* "": none */
-    char memory[CONTAIN_PATH];  /* "": none; equals dir where one hierarchy does both */
+    char whole[CONTAIN_PATH];   /* what is suspended: of a batch run the group that its steps are in as well */
+    char devices[CONTAIN_PATH]; /* "": none */
+    char memory[CONTAIN_PATH];  /* of these processes, wherever the limit is. "": none; equals dir where one hierarchy does both */
     bool memory_is_v2;
     bool dir_is_freezer;
     int dir_fd;     /* of dir, version 2: to be born into; else -1 */
@@ -46,6 +50,8 @@ pid_t contain_fork_job(const struct contain *c, struct err *e);
 
 /* Sends a signal to every process of the run once. */
 void contain_signal(const struct contain *c, int signo);
+/* Stands still, or goes on: by the freezer, else by SIGSTOP and SIGCONT. */
+void contain_freeze(const struct contain *c, bool freeze);
 /* One round of killing all. To be repeated until contain_is_empty. */
 void contain_kill(const struct contain *c);
 bool contain_is_empty(const struct contain *c);

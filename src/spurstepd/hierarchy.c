@@ -17,7 +17,8 @@ static const struct {
     const char *name;
     unsigned is;
 } v1_names[] = {
-    {"freezer", HIER_FREEZER}, {"memory", HIER_MEMORY}, {"pids", HIER_PIDS}, {"name=systemd", HIER_SYSTEMD}};
+    {"freezer", HIER_FREEZER}, {"memory", HIER_MEMORY}, {"pids", HIER_PIDS}, {"name=systemd", HIER_SYSTEMD},
+    {"devices", HIER_DEVICES}};
 
 static unsigned bits_of(char *list) {
     unsigned is = 0;

@@ -8,14 +8,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum hierarchy_is { HIER_V2 = 1, HIER_FREEZER = 2, HIER_MEMORY = 4, HIER_PIDS = 8, HIER_SYSTEMD = 16 };
+enum hierarchy_is { HIER_V2 = 1, HIER_FREEZER = 2, HIER_MEMORY = 4, HIER_PIDS = 8, HIER_SYSTEMD = 16, HIER_DEVICES = 32 };
 struct hierarchy {
     unsigned is; /* bits of enum hierarchy_is */
     char mount[256];
     bool at_root; /* this process is in its root group: nobody can mean spurd by it */
 };
 struct hierarchies {
-    struct hierarchy h[8];
+    struct hierarchy h[10];
     unsigned n;
 };
 

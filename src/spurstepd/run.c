@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- *     STARTING ── channel closed by exec ──► RUNNING ── script gone, or no script and terminated ──► ENDING
+ *     STARTING ── channels closed by exec ──► RUNNING ── all tasks gone, or none and terminated ──► ENDING
  *                                                                     rounds of killing until nothing lives
  *                                                                                      └──► ENDED (result on disk)
  *
@@ -16,7 +16,6 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -30,6 +29,8 @@
 #define ROUND_MIN_MS 2
 #define ROUND_MAX_MS 250
 #define SAVE_AGAIN_MS 500
+#define STREAM_BYTES_EACH (1u << 20)
+#define STREAM_BYTES_ALL (16u << 20) /* of all streams of a step, as long as each has a useful share */
 
 /* ---- files ---- */
 
@@ -63,8 +64,25 @@ static int read_plan(struct run *r, struct err *e) {
     return 0;
 }
 
+/* With many tasks each has less kept, so that a reader who stops costs no more memory. */
+static size_t window_for(uint32_t n_tasks) {
+    size_t window = STREAM_BYTES_EACH;
+    while (window > RING_MIN && window * 2 * n_tasks > STREAM_BYTES_ALL)
+        window /= 2;
+    return window;
+}
+
+static void make_tasks(struct run *r) {
+    r->is_step = r->plan.step_id != 0;
+    r->n_tasks = r->is_step ? r->plan.n_tasks : r->plan.n_argv ? 1 : 0;
+    r->task = arena_calloc(&r->arena, MAX(r->n_tasks, 1u), sizeof(*r->task));
+    for (uint32_t i = 0; i < r->n_tasks; i++)
+        task_init(&r->task[i], r->is_step ? &r->plan.tasks[i] : NULL);
+    r->window = window_for(r->n_tasks);
+}
+
 int run_load(struct run *r, struct err *e) {
-    *r = (struct run){.log_fd = -1, .channel = -1, .err_fd = -1, .state = STEP_STARTING, .kill_at_ms = INT64_MAX,
+    *r = (struct run){.log_fd = -1, .state = STEP_STARTING, .kill_at_ms = INT64_MAX, .others_at_ms = INT64_MAX,
                       .round_at_ms = INT64_MAX, .give_up_at_ms = INT64_MAX};
     struct stat st;
     int code = read_plan(r, e);
@@ -75,15 +93,28 @@ int run_load(struct run *r, struct err *e) {
         return err_sys(e, "open the run's log");
     if (flock(r->log_fd, LOCK_EX | LOCK_NB) || fstat(r->log_fd, &st) || st.st_size > 0)
         return err_set(e, E_EXISTS, "this run has a step daemon, or had one");
-    r->holds = r->plan.n_argv == 0;
+    make_tasks(r);
     return 0;
 }
 
 /* ---- the end ---- */
 
+/* A line for people: in the job's stderr, or on the screen of a step's client. */
 static void say(const struct run *r, const char *text) {
-    if (r->err_fd >= 0)
-        stderr_line(r->err_fd, "%s", text);
+    char line[1100];
+    if (r->is_step && r->on_text) {
+        stamped_line(line, sizeof(line), text);
+        r->on_text(r->arg, line);
+    } else if (!r->is_step && r->n_tasks && r->task[0].err_fd >= 0) {
+        stderr_line(r->task[0].err_fd, "%s", text);
+    }
+}
+
+static void print_id(const struct run *r, char *out, size_t n) {
+    if (r->is_step)
+        snprintf(out, n, "%u.%u", r->plan.job_id, r->plan.step_id - 1);
+    else
+        snprintf(out, n, "%u.batch", r->plan.job_id);
 }
 
 static void add_usage(struct run *r) {
@@ -96,12 +127,14 @@ static void add_usage(struct run *r) {
 
 static void check_memory(struct run *r) {
     uint64_t n = contain_oom_kills(&r->contain);
+    char id[40], text[160];
     if (!n)
         return;
     r->result.out_of_memory = true;
-    if (r->err_fd >= 0)
-        stderr_line(r->err_fd, "Detected %llu oom_kill event%s in StepId=%u.batch. Some of the step tasks have been OOM Killed.",
-                    (unsigned long long)n, n == 1 ? "" : "s", r->plan.job_id);
+    print_id(r, id, sizeof(id));
+    snprintf(text, sizeof(text), "Detected %llu oom_kill event%s in StepId=%s. Some of the step tasks have been OOM Killed.",
+             (unsigned long long)n, n == 1 ? "" : "s", id);
+    say(r, text);
 }
 
 /* What can't be killed is told, with whom it is about. */
@@ -120,7 +153,8 @@ static void name_survivors(struct run *r) {
 
 static void write_result(struct run *r) {
     struct step_entry entry = {.kind = STEP_LOG_RESULT, .at_ms = wall_ms(), .result = &r->result};
-    r->unsaved = log_append(r->log_fd, &entry, true, NULL) != 0;
+    /* A step ends with its job: one that the machine's end has lost is not asked for again. */
+    r->unsaved = log_append(r->log_fd, &entry, !r->is_step, NULL) != 0;
     r->round_at_ms = r->unsaved ? boot_ms() + SAVE_AGAIN_MS : INT64_MAX;
 }
 
@@ -130,9 +164,10 @@ static void finish(struct run *r) {
     r->result.end_ms = r->end_ms;
     add_usage(r);
     check_memory(r);
-    if (r->err_fd >= 0)
-        close(r->err_fd);
-    r->err_fd = -1;
+    if (r->n_tasks && r->task[0].err_fd >= 0)
+        close(r->task[0].err_fd);
+    if (r->n_tasks)
+        r->task[0].err_fd = -1;
     if (r->copy_dir[0])
         child_remove_copy(r->copy_dir, r->plan.uid);
     (void)contain_remove(&r->contain);
@@ -145,7 +180,7 @@ static void finish(struct run *r) {
 static void begin_end(struct run *r) {
     r->state = STEP_ENDING;
     r->end_ms = wall_ms();
-    r->kill_at_ms = INT64_MAX;
+    r->kill_at_ms = r->others_at_ms = INT64_MAX;
     if (contain_is_empty(&r->contain)) {
         finish(r);
         return;
@@ -170,137 +205,159 @@ static void end_unstarted(struct run *r, const char *text) {
 
 static int log_daemon(struct run *r, struct err *e) {
     char boot_id[64];
-    const char *groups[] = {r->contain.dir, r->contain.memory};
+    const char *groups[] = {r->contain.dir, r->contain.memory, r->contain.devices};
     proc_boot_id(boot_id);
     struct step_entry entry = {.kind = STEP_LOG_DAEMON,
                                .pid = (uint32_t)getpid(),
                                .pid_started = proc_started(getpid()),
                                .boot_id = boot_id,
                                .cgroups = groups,
-                               .n_cgroups = r->contain.memory[0] ? 2 : 1,
+                               .n_cgroups = r->contain.devices[0] ? 3 : r->contain.memory[0] ? 2 : 1,
                                .at_ms = r->start_ms,
                                .containment = r->contain.kind};
     return log_append(r->log_fd, &entry, false, e);
 }
 
-static void log_batch(struct run *r) {
-    struct step_entry entry = {.kind = STEP_LOG_BATCH,
-                               .pid = (uint32_t)r->batch_pid,
-                               .pid_started = proc_started(r->batch_pid),
-                               .at_ms = r->start_ms};
+static void log_task(struct run *r, const struct task *t, enum step_entry_kind kind) {
+    struct step_entry entry = {.kind = kind,
+                               .pid = t->first_pid,
+                               .pid_started = kind == STEP_LOG_BATCH ? proc_started(t->pid) : 0,
+                               .at_ms = kind == STEP_LOG_BATCH ? r->start_ms : wall_ms(),
+                               .wait_status = kind == STEP_LOG_TASK ? t->wait_status : 0,
+                               .rank = t->rank};
     (void)log_append(r->log_fd, &entry, false, NULL);
+}
+
+/* False: it could not be made, and so the run can't be. */
+static bool begin_task(struct run *r, struct task *t) {
+    struct err e;
+    r->n_begun++;
+    if (task_begin(t, &r->plan, &r->contain, r->window, &e)) {
+        r->result.never_started = r->n_exited == 0;
+        snprintf(r->result_text, sizeof(r->result_text), "%s", e.text);
+        r->result.text = r->result_text;
+        return false;
+    }
+    log_task(r, t, STEP_LOG_BATCH);
+    (void)!write(t->channel, "", 1);
+    return true;
+}
+
+/* Tasks that add to a file are begun one by one: the first one empties it. */
+static bool goes_alone(const struct task *t) {
+    return t->spec && (t->spec->keep_out || t->spec->keep_err);
+}
+
+static void begin_tasks(struct run *r) {
+    while (r->n_begun < r->n_tasks && r->state < STEP_ENDING) {
+        struct task *t = &r->task[r->n_begun];
+        if (r->n_begun && goes_alone(t) && r->task[r->n_begun - 1].channel >= 0)
+            return;
+        if (!begin_task(r, t)) {
+            r->n_tasks = r->n_begun; /* the others are not born any more */
+            begin_end(r);
+        }
+    }
 }
 
 void run_start(struct run *r) {
     struct err e;
-    int pair[2];
     r->start_ms = wall_ms();
     if (log_daemon(r, &e)) {
         end_unstarted(r, e.text);
         return;
     }
-    if (r->holds) {
+    if (!r->n_tasks)
         r->state = STEP_RUNNING;
-        return;
-    }
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair)) {
-        end_unstarted(r, "no socket pair");
-        return;
-    }
-    pid_t pid = contain_fork_job(&r->contain, &e);
-    if (pid == 0) {
-        close(pair[0]);
-        child_run(&r->plan, pair[1]);
-    }
-    close(pair[1]);
-    if (pid < 0) {
-        close(pair[0]);
-        end_unstarted(r, e.text);
-        return;
-    }
-    r->batch_pid = pid;
-    r->channel = pair[0];
-    log_batch(r);
-    (void)!write(r->channel, "", 1);
+    begin_tasks(r);
 }
 
-static void take_note(struct run *r, const struct child_note *note, int fd) {
-    if (note->kind == CHILD_STDERR) {
-        r->err_fd = fd;
+void run_on_channel(struct run *r, struct task *t) {
+    if (t->channel < 0)
         return;
-    }
-    if (note->kind == CHILD_COPY) {
-        snprintf(r->copy_dir, sizeof(r->copy_dir), "%.*s", (int)sizeof(r->copy_dir) - 1, note->text);
+    task_on_channel(t, r->copy_dir);
+    if (t->channel >= 0)
         return;
-    }
-    r->failure.has = true;
-    r->failure.kind = note->kind;
-    snprintf(r->failure.text, sizeof(r->failure.text), "%.*s", (int)sizeof(note->text) - 1, note->text);
-}
-
-/* One note, or the end of the channel. False when there is nothing more. */
-static bool read_note(struct run *r) {
-    struct child_note note = {0};
-    union {
-        char bytes[CMSG_SPACE(sizeof(int))];
-        struct cmsghdr align;
-    } control;
-    struct iovec iov = {&note, sizeof(note)};
-    struct msghdr msg = {
-        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof(control.bytes)};
-    ssize_t n = recvmsg(r->channel, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-    if (n < 0 && (errno == EAGAIN || errno == EINTR))
-        return false;
-    int fd = -1;
-    struct cmsghdr *c = n > 0 ? CMSG_FIRSTHDR(&msg) : NULL;
-    if (c && c->cmsg_type == SCM_RIGHTS)
-        memcpy(&fd, CMSG_DATA(c), sizeof(int));
-    if (n == (ssize_t)sizeof(note)) {
-        take_note(r, &note, fd);
-        return true;
-    }
-    close(r->channel);
-    r->channel = -1;
-    if (r->state == STEP_STARTING)
+    if (t->is_executed && r->on_task)
+        r->on_task(r->arg, t);
+    begin_tasks(r);
+    bool all = r->n_begun == r->n_tasks;
+    for (uint32_t i = 0; i < r->n_tasks; i++)
+        all = all && r->task[i].channel < 0;
+    if (all && r->state == STEP_STARTING)
         r->state = STEP_RUNNING;
-    return false;
-}
-
-void run_on_channel(struct run *r) {
-    while (r->channel >= 0 && read_note(r)) {
-    }
 }
 
 /* ---- children, time ---- */
 
-static void explain_failure(struct run *r) {
-    if (!r->failure.has)
+static void explain_failure(struct run *r, struct task *t) {
+    if (!t->failure.has)
         return;
-    memcpy(r->result_text, r->failure.text, sizeof(r->failure.text));
+    memcpy(r->result_text, t->failure.text, sizeof(t->failure.text));
     r->result.text = r->result_text;
-    if (r->failure.kind == CHILD_NO_FILE)
-        r->wait_status = STEP_WAIT_OPEN_FAILED;
-    else if (r->failure.kind == CHILD_BROKEN)
+    if (t->failure.kind == CHILD_NO_FILE) {
+        t->wait_status = STEP_WAIT_OPEN_FAILED;
+        if (r->is_step)
+            say(r, t->failure.text);
+    } else if (t->failure.kind == CHILD_BROKEN) {
         r->result.never_started = true;
+    }
+}
+
+/* A signal counts more than a code, then the larger number does. */
+static uint32_t worse(uint32_t a, uint32_t b) {
+    bool killed_a = (a & 0x7f) != 0, killed_b = (b & 0x7f) != 0;
+    return killed_a != killed_b ? (killed_a ? a : b) : MAX(a, b);
+}
+
+static void end_others(struct run *r, const char *why) {
+    struct step_terminate t = {.kill_wait_ms = r->plan.kill_wait_ms, .why = why};
+    r->others_at_ms = INT64_MAX;
+    (void)run_terminate(r, &t, NULL);
+}
+
+static void task_over(struct run *r, struct task *t, uint32_t status) {
+    run_on_channel(r, t); /* what it said before it died */
+    t->pid = 0;
+    t->has_exited = true;
+    t->wait_status = status & 0xff7f; /* without the core flag */
+    explain_failure(r, t);
+    r->n_exited++;
+    r->wait_status = r->n_exited == 1 ? t->wait_status : worse(r->wait_status, t->wait_status);
+    if (!r->is_step)
+        return;
+    uint64_t oom = (t->wait_status & 0x7f) == SIGKILL ? contain_oom_kills(&r->contain) : r->oom_seen;
+    t->out_of_memory = oom > r->oom_seen;
+    r->oom_seen = oom;
+    log_task(r, t, STEP_LOG_TASK);
+    if (r->on_task)
+        r->on_task(r->arg, t);
+    if (t->wait_status && r->plan.kill_on_bad_exit)
+        r->others_at_ms = 0;
+    else if (r->plan.wait_ms && r->others_at_ms == INT64_MAX && !r->is_terminating)
+        r->others_at_ms = boot_ms() + r->plan.wait_ms;
+}
+
+static struct task *task_of(struct run *r, pid_t pid) {
+    for (uint32_t i = 0; i < r->n_tasks; i++) {
+        if (r->task[i].pid == pid)
+            return &r->task[i];
+    }
+    return NULL;
 }
 
 void run_on_child(struct run *r) {
     int status;
     pid_t pid;
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
-        if (pid != r->batch_pid)
-            continue;
-        r->batch_pid = 0;
-        r->has_exited = true;
-        r->wait_status = (uint32_t)status & 0xff7f; /* without the core flag */
+        struct task *t = task_of(r, pid);
+        if (t)
+            task_over(r, t, (uint32_t)status);
     }
-    if (r->has_exited && r->state < STEP_ENDING) {
-        run_on_channel(r); /* what it said before it died */
-        explain_failure(r);
+    if (r->n_tasks && r->n_exited == r->n_tasks && r->state < STEP_ENDING)
         begin_end(r);
-    } else if (r->state == STEP_ENDING) {
+    else if (r->state == STEP_ENDING)
         run_on_time(r);
-    }
 }
 
 static void kill_round(struct run *r, int64_t now) {
@@ -312,6 +369,8 @@ static void kill_round(struct run *r, int64_t now) {
 
 void run_on_time(struct run *r) {
     int64_t now = boot_ms();
+    if (r->state < STEP_ENDING && now >= r->others_at_ms)
+        end_others(r, "DUE TO TASK FAILURE");
     if (r->state < STEP_ENDING && now >= r->kill_at_ms) {
         r->kill_at_ms = INT64_MAX;
         r->rounds = 0;
@@ -333,14 +392,14 @@ void run_on_time(struct run *r) {
         return;
     }
     name_survivors(r);
-    if (!r->has_exited)
+    if (r->n_exited < r->n_tasks)
         r->wait_status = SIGKILL;
     r->end_ms = wall_ms();
     finish(r);
 }
 
 int64_t run_next_ms(const struct run *r) {
-    return MIN(r->kill_at_ms, r->round_at_ms);
+    return MIN(MIN(r->kill_at_ms, r->others_at_ms), r->round_at_ms);
 }
 
 /* ---- requests ---- */
@@ -352,20 +411,23 @@ int run_signal(struct run *r, const struct step_signal *s, struct err *e) {
         return err_set(e, E_JOB_DONE, NULL);
     if (!s->batch_only)
         contain_signal(&r->contain, (int)s->signal);
-    else if (r->batch_pid > 0)
-        (void)kill(r->batch_pid, (int)s->signal);
+    else if (r->n_tasks && r->task[0].pid > 0)
+        (void)kill(r->task[0].pid, (int)s->signal);
     return 0;
 }
 
 static void say_cancelled(const struct run *r, const char *why) {
-    char stamp[40], text[400];
+    char stamp[40], text[400], id[40];
     struct timespec ts;
     struct tm tm;
     clock_gettime(CLOCK_REALTIME, &ts);
     localtime_r(&ts.tv_sec, &tm);
     strftime(stamp, sizeof(stamp), "%Y-%m-%dT%H:%M:%S", &tm);
-    snprintf(text, sizeof(text), "*** JOB %u ON %s CANCELLED AT %s %s ***", r->plan.job_id, r->plan.node_name, stamp,
-             why && str_starts(why, "DUE ") ? why : "DUE to SIGNAL Terminated");
+    print_id(r, id, sizeof(id));
+    if (!r->is_step)
+        id[strcspn(id, ".")] = 0;
+    snprintf(text, sizeof(text), "*** %s %s ON %s CANCELLED AT %s %s ***", r->is_step ? "STEP" : "JOB", id,
+             r->plan.node_name, stamp, why && str_starts(why, "DUE ") ? why : "DUE to SIGNAL Terminated");
     say(r, text);
 }
 
@@ -375,17 +437,25 @@ int run_terminate(struct run *r, const struct step_terminate *t, struct err *e) 
     int64_t at = boot_ms() + t->kill_wait_ms;
     if (!r->is_terminating) {
         r->is_terminating = true;
+        r->n_tasks = MIN(r->n_tasks, r->n_begun); /* no more are born */
         r->kill_at_ms = at;
-        run_on_channel(r);
+        for (uint32_t i = 0; i < r->n_tasks; i++)
+            run_on_channel(r, &r->task[i]);
         say_cancelled(r, t->why);
+        run_suspend(r, true);
         contain_signal(&r->contain, SIGCONT);
         contain_signal(&r->contain, SIGTERM);
     } else if (r->kill_at_ms != INT64_MAX) {
         r->kill_at_ms = MIN(r->kill_at_ms, at);
     }
-    if (r->holds)
+    if (!r->n_tasks)
         begin_end(r);
     return 0;
+}
+
+void run_suspend(struct run *r, bool resume) {
+    if (r->state < STEP_ENDING)
+        contain_freeze(&r->contain, !resume);
 }
 
 void run_status(const struct run *r, bool count, struct step_status *out) {
@@ -393,7 +463,7 @@ void run_status(const struct run *r, bool count, struct step_status *out) {
                                 .start_no = r->plan.start_no,
                                 .state = r->state,
                                 .pid = (uint32_t)getpid(),
-                                .batch_pid = (uint32_t)r->batch_pid,
+                                .batch_pid = r->n_tasks ? (uint32_t)r->task[0].pid : 0,
                                 .start_ms = r->start_ms,
                                 .min_version = 1,
                                 .max_version = STEP_VERSION,

@@ -2,6 +2,7 @@
 #include "spurstepd/serve.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -9,13 +10,17 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/mem.h"
+#include "spurstepd/viewer.h"
+
+#define READ_AT_ONCE 16384
 #define OUT_MAX (1u << 20) /* a client that doesn't read is dropped */
 
 int serve_open(struct server *s, struct err *e) {
     struct sockaddr_un a = {.sun_family = AF_UNIX, .sun_path = STEP_SOCKET_FILE};
     *s = (struct server){.listen_fd = -1};
     for (unsigned i = 0; i < SERVE_CLIENTS; i++)
-        s->clients[i].fd = -1;
+        s->clients[i].fd = s->clients[i].passed = -1;
     s->listen_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     (void)unlink(STEP_SOCKET_FILE);
     mode_t before = umask(0177);
@@ -26,9 +31,11 @@ int serve_open(struct server *s, struct err *e) {
 
 static void drop(struct client *c) {
     close(c->fd);
+    if (c->passed >= 0)
+        close(c->passed);
     buf_fini(&c->in);
     buf_fini(&c->out);
-    *c = (struct client){.fd = -1};
+    *c = (struct client){.fd = -1, .passed = -1};
 }
 
 void serve_close(struct server *s) {
@@ -109,6 +116,24 @@ static int on_terminate(struct run *r, struct rd body, struct arena *a, struct e
     return code ? code : run_terminate(r, &t, e);
 }
 
+static int on_stream(struct server *s, struct client *c, struct rd body, struct arena *a, struct err *e) {
+    struct step_stream q;
+    int code = rec_decode(step_stream_rec(), body.p, rd_left(&body), a, &q, e);
+    if (!code && (!s->viewers || c->passed < 0))
+        code = err_set(e, E_SYNTAX, "no step, or no descriptor");
+    if (!code)
+        viewers_add(s->viewers, take_fd(&c->passed), &q);
+    return code;
+}
+
+static int on_suspend(struct run *r, struct rd body, struct arena *a, struct err *e) {
+    struct step_suspend q;
+    int code = rec_decode(step_suspend_rec(), body.p, rd_left(&body), a, &q, e);
+    if (!code)
+        run_suspend(r, q.resume);
+    return code;
+}
+
 static void handle(struct server *s, struct client *c, struct run *r, const struct step_header *h, struct rd body) {
     auto_arena a = {0};
     struct err e = {0};
@@ -133,6 +158,14 @@ static void handle(struct server *s, struct client *c, struct run *r, const stru
         break;
     case STEP_ACK:
         s->acknowledged = s->acknowledged || r->state == STEP_ENDED;
+        if (s->viewers)
+            s->viewers->is_reported = s->acknowledged;
+        break;
+    case STEP_STREAM:
+        answer(c, on_stream(s, c, body, &a, &e), &e);
+        break;
+    case STEP_SUSPEND:
+        answer(c, on_suspend(r, body, &a, &e), &e);
         break;
     default:
         answer(c, err_set(&e, E_METHOD, "unknown request %u", h->type), &e);
@@ -159,8 +192,28 @@ static void take_frames(struct server *s, struct client *c, struct run *r) {
     flush(c);
 }
 
+/* One descriptor may come along, for the request that it came with. */
+static ssize_t receive(struct client *c) {
+    union {
+        char bytes[CMSG_SPACE(sizeof(int))];
+        struct cmsghdr align;
+    } control;
+    struct iovec iov = {buf_reserve(&c->in, READ_AT_ONCE), READ_AT_ONCE};
+    struct msghdr msg = {
+        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof(control.bytes)};
+    ssize_t n = recvmsg(c->fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    struct cmsghdr *h = n > 0 ? CMSG_FIRSTHDR(&msg) : NULL;
+    if (h && h->cmsg_level == SOL_SOCKET && h->cmsg_type == SCM_RIGHTS) {
+        if (c->passed >= 0)
+            close(c->passed);
+        memcpy(&c->passed, CMSG_DATA(h), sizeof(int));
+        (void)fcntl(c->passed, F_SETFL, O_NONBLOCK);
+    }
+    return n;
+}
+
 static void read_client(struct server *s, struct client *c, struct run *r) {
-    ssize_t n = recv(c->fd, buf_reserve(&c->in, 4096), 4096, MSG_DONTWAIT);
+    ssize_t n = receive(c);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (n <= 0) {

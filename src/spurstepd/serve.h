@@ -11,8 +11,10 @@
 #include "spurstepd/run.h"
 
 #define SERVE_CLIENTS 8
+struct viewers;
 struct client {
     int fd; /* -1: free */
+    int passed; /* a descriptor that came with a request; -1 */
     struct buf in, out;
     bool subscribed, was_told;
 };
@@ -20,6 +22,7 @@ struct server {
     int listen_fd;
     struct client clients[SERVE_CLIENTS];
     bool acknowledged;
+    struct viewers *viewers; /* of a step; else NULL */
 };
 
 int serve_open(struct server *s, struct err *e); /* in the current directory */

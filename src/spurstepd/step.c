@@ -12,6 +12,9 @@
 #define REC_SELF step_rlimit
 REC_DEFINE(step_rlimit, STEP_RLIMIT_FIELDS)
 #undef REC_SELF
+#define REC_SELF step_task
+REC_DEFINE(step_task, STEP_TASK_FIELDS)
+#undef REC_SELF
 #define REC_SELF step_plan
 REC_DEFINE(step_plan, STEP_PLAN_FIELDS)
 #undef REC_SELF
@@ -29,6 +32,15 @@ REC_DEFINE(step_terminate, STEP_TERMINATE_FIELDS)
 #undef REC_SELF
 #define REC_SELF step_error
 REC_DEFINE(step_error, STEP_ERROR_FIELDS)
+#undef REC_SELF
+#define REC_SELF step_stream
+REC_DEFINE(step_stream, STEP_STREAM_FIELDS)
+#undef REC_SELF
+#define REC_SELF step_copy
+REC_DEFINE(step_copy, STEP_COPY_FIELDS)
+#undef REC_SELF
+#define REC_SELF step_suspend
+REC_DEFINE(step_suspend, STEP_SUSPEND_FIELDS)
 #undef REC_SELF
 #define REC_SELF step_empty
 REC_DEFINE(step_empty, STEP_EMPTY_FIELDS)
@@ -105,5 +117,5 @@ int step_header_read(const void *p, size_t n, struct step_header *out) {
     out->length = rd_u32le(&r);
     out->version = rd_u8(&r);
     out->type = rd_u8(&r);
-    return out->length > STEP_FRAME_MAX ? E_TOO_BIG : out->version == 0 ? E_PROTOCOL : 1;
+    return out->length > (out->type == STEP_STREAM ? STEP_STREAM_MAX : STEP_FRAME_MAX) ? E_TOO_BIG : out->version == 0 ? E_PROTOCOL : 1;
 }

@@ -4,7 +4,8 @@
  * described for others in docs/format/step-protocol.md. Depends on base alone; spurd includes this header and no other
  * of this folder.
  *
- * A run is (job id, start number) on one node. Its directory STATE/runs/JOB.START/ holds
+ * A run is (job id, start number) on one node, or a step of one: (job id, start number, step id), what srun started.
+ * Its directory STATE/runs/JOB.START/ or STATE/runs/JOB.START.STEP/ holds
  *   plan           step_plan: all that the step daemon needs; written by spurd, on disk before the daemon starts
  *   slurm_script   the batch script, the user's
  *   log            what became of the run: step_entry after step_entry, appended by the step daemon, which holds
@@ -23,6 +24,8 @@
 #define STEP_VERSION 1       /* of the frames; a daemon answers STEP_ERROR to a newer one */
 #define STEP_PLAN_VERSION 1  /* of the plan's meaning; a daemon refuses a newer one */
 #define STEP_FRAME_MAX 65536 /* bytes of a frame behind its header */
+#define STEP_STREAM_MAX (1u << 20) /* of STEP_STREAM */
+#define STEP_TASKS_MAX 1024  /* of one step on one node */
 #define STEP_PLAN_MAX (64u << 20)
 #define STEP_HEADER_SIZE 8
 
@@ -40,6 +43,19 @@ enum step_containment { STEP_CONTAIN_AUTO = 0, STEP_CONTAIN_V2 = 1, STEP_CONTAIN
     F(STR, name, 1, _) /* "NOFILE" */                                                                                  \
     F(U64, soft, 2, _) /* UINT64_MAX: unlimited */
 REC_DECLARE(step_rlimit, STEP_RLIMIT_FIELDS)
+
+/* A task of a step. What is NULL here is streamed; batch scripts have none of these. */
+#define STEP_TASK_FIELDS(F)                                                                                            \
+    F(U32, rank, 1, _)        /* in the step */                                                                        \
+    F(STRS, argv, 2, _)       /* none: the plan's */                                                                   \
+    F(STRS, env, 3, _)        /* besides the plan's */                                                                 \
+    F(STR, std_in, 4, _)                                                                                               \
+    F(STR, std_out, 5, _)                                                                                              \
+    F(STR, std_err, 6, _)                                                                                              \
+    F(BOOL, keep_out, 7, _)   /* an earlier task has emptied the file */                                               \
+    F(BOOL, keep_err, 8, _)                                                                                            \
+    F(BOOL, err_to_out, 9, _) /* std_err is the same file as std_out */
+REC_DECLARE(step_task, STEP_TASK_FIELDS)
 
 #define STEP_PLAN_FIELDS(F)                                                                                            \
     F(U32, version, 1, _)                                                                                              \
@@ -64,7 +80,16 @@ REC_DECLARE(step_rlimit, STEP_RLIMIT_FIELDS)
     F(U32, kill_wait_ms, 20, _) /* the job's own, for those who end it without saying how long */                      \
     F(STR, run_id, 21, _)       /* value of SPUR_RUN_ID in the environment of all processes */                         \
     F(STR, user, 22, _)         /* for messages */                                                                     \
-    F(STR, cgroup, 23, _)       /* name of the run's cgroup: one that no other agent on the machine gives */
+    F(STR, cgroup, 23, _)       /* name of the run's cgroup: one that no other agent on the machine gives */           \
+    F(U32, step_id, 24, _)      /* + 1; 0: the run of a batch script, or of an allocation that is held */              \
+    F(LIST, tasks, 25, step_task) /* of a step */                                                                      \
+    F(BOOL, pty, 26, _)         /* the first task has a terminal, the others no input and output */                    \
+    F(U32, rows, 27, _)                                                                                                \
+    F(U32, columns, 28, _)                                                                                             \
+    F(BOOL, kill_on_bad_exit, 29, _)                                                                                   \
+    F(U32, wait_ms, 30, _)      /* after the first task's end the others are ended; 0: never */                        \
+    F(U32, input_task, 31, _)   /* + 1: the rank that alone gets the input; 0: all */                                  \
+    F(STRS, denied, 32, _)      /* device files that the run may not open, where its cgroup can see to that */
 REC_DECLARE(step_plan, STEP_PLAN_FIELDS)
 
 /* How a run ended. Exactly one for a run; nothing of it lives when it is written (see drain_node). */
@@ -110,22 +135,41 @@ REC_DECLARE(step_terminate, STEP_TERMINATE_FIELDS)
 #define STEP_ERROR_FIELDS(F) F(U32, error, 1, _) /* row of err.def */ F(STR, text, 2, _)
 REC_DECLARE(step_error, STEP_ERROR_FIELDS)
 
+/* With a descriptor (SCM_RIGHTS): a client of task streams (wire/stream.h) that may have this step's. */
+#define STEP_STREAM_FIELDS(F)                                                                                          \
+    F(BYTES, open, 1, _)    /* stream_open without ticket and launch */                                                \
+    F(BYTES, rest, 2, _)    /* what was read behind it */                                                              \
+    F(BOOL, is_owner, 3, _) /* srun: its reading is waited for, its input is taken. Else it looks on */
+REC_DECLARE(step_stream, STEP_STREAM_FIELDS)
+
+/* What `spurstepd copy` is told, on descriptor 3 up to its end; the client's connection is descriptor 4. */
+#define STEP_COPY_FIELDS(F)                                                                                            \
+    F(U32, uid, 1, _)                                                                                                  \
+    F(U32, gid, 2, _)                                                                                                  \
+    F(U32S, groups, 3, _)                                                                                              \
+    F(BYTES, rest, 4, _) /* of the stream, read already */
+REC_DECLARE(step_copy, STEP_COPY_FIELDS)
+
+#define STEP_SUSPEND_FIELDS(F) F(BOOL, resume, 1, _)
+REC_DECLARE(step_suspend, STEP_SUSPEND_FIELDS)
+
 #define STEP_EMPTY_FIELDS(F) F(BOOL, unused, 1, _)
 REC_DECLARE(step_empty, STEP_EMPTY_FIELDS)
 
 /* ---- the log ---- */
 
-enum step_entry_kind { STEP_LOG_DAEMON = 1, STEP_LOG_BATCH = 2, STEP_LOG_EXIT = 3, STEP_LOG_RESULT = 4 };
+enum step_entry_kind { STEP_LOG_DAEMON = 1, STEP_LOG_BATCH = 2, STEP_LOG_EXIT = 3, STEP_LOG_RESULT = 4, STEP_LOG_TASK = 5 };
 #define STEP_ENTRY_FIELDS(F)                                                                                           \
     F(U32, kind, 1, _)                                                                                                 \
-    F(U32, pid, 2, _)          /* DAEMON: of the daemon; BATCH: of the script */                                       \
+    F(U32, pid, 2, _)          /* DAEMON: of the daemon; BATCH: of the script, or of a task */                                       \
     F(U64, pid_started, 3, _)  /* of that process, in ticks after boot (/proc/PID/stat), so that a pid can be told */  \
     F(STR, boot_id, 4, _)      /* DAEMON */                                                                            \
     F(STRS, cgroups, 5, _)     /* DAEMON: the run's own directories, the first one holds all its processes */          \
     F(I64, at_ms, 6, _)                                                                                                \
-    F(U32, wait_status, 7, _)  /* EXIT */                                                                              \
+    F(U32, wait_status, 7, _)  /* EXIT; TASK: of one that is over */                                                                              \
     F(SUB, result, 8, step_result) /* RESULT */                                                                        \
-    F(U32, containment, 9, _)  /* DAEMON: the kind that was found */
+    F(U32, containment, 9, _)  /* DAEMON: the kind that was found */                                                   \
+    F(U32, rank, 10, _)        /* TASK, BATCH: of a step */
 REC_DECLARE(step_entry, STEP_ENTRY_FIELDS)
 
 /* Frames of the log: u32 length, u32 CRC-32C of the record, the record. */
@@ -148,7 +192,10 @@ enum step_frame {
     STEP_SIGNAL = 2,     /* step_signal → STEP_OK */
     STEP_TERMINATE = 3,  /* step_terminate → STEP_OK */
     STEP_SUBSCRIBE = 4,  /* step_empty → STEP_STATUS at once, STEP_END when the run has ended */
-    STEP_ACK = 5,        /* step_empty, after STEP_END: the result was taken. No answer; the daemon goes. */
+    STEP_ACK = 5,        /* step_empty, after STEP_END: the result was taken. No answer; the daemon goes, of a step
+                          * when its client has all */
+    STEP_STREAM = 6,     /* step_stream, with a descriptor → STEP_OK: it is this daemon's now */
+    STEP_SUSPEND = 7,    /* step_suspend → STEP_OK: all of the run stands still, or goes on */
     STEP_OK = 64,        /* step_empty */
     STEP_STATUS = 65,    /* step_status */
     STEP_END = 66,       /* step_result */

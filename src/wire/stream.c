@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "wire/stream.h"
 
+#include <string.h>
+
 #define REC_SELF stream_rlimit
 REC_DEFINE(stream_rlimit, STREAM_RLIMIT_FIELDS)
+#undef REC_SELF
+
+#define REC_SELF stream_words
+REC_DEFINE(stream_words, STREAM_WORDS_FIELDS)
 #undef REC_SELF
 
 #define REC_SELF stream_launch
@@ -70,6 +76,56 @@ void stream_frame_add(struct buf *out, enum stream_frame type, const struct rec_
     uint32_t length = (uint32_t)(out->n - head - STREAM_HEADER_SIZE);
     for (unsigned i = 0; i < 4; i++)
         out->p[head + i] = (uint8_t)(length >> 8 * i);
+}
+
+enum { KEY_TASK = 1 << 3, KEY_NUMBER = 2 << 3, KEY_OFFSET = 3 << 3, KEY_BYTES = 4 << 3 | 2 };
+
+/* As rec_encode does it: what is zero is left out. */
+static void add_number(uint8_t key, uint64_t v, uint8_t *out, size_t *n) {
+    if (!v)
+        return;
+    out[(*n)++] = key;
+    for (; v >= 0x80; v >>= 7)
+        out[(*n)++] = (uint8_t)(v | 0x80);
+    out[(*n)++] = (uint8_t)v;
+}
+
+size_t stream_data_head(uint32_t task, uint32_t number, uint64_t offset, uint32_t n_bytes,
+                        uint8_t out[STREAM_DATA_HEAD_MAX]) {
+    size_t n = STREAM_HEADER_SIZE;
+    add_number(KEY_TASK, task, out, &n);
+    add_number(KEY_NUMBER, number, out, &n);
+    add_number(KEY_OFFSET, offset, out, &n);
+    add_number(KEY_BYTES, n_bytes, out, &n);
+    uint32_t length = (uint32_t)(n - STREAM_HEADER_SIZE) + n_bytes;
+    const uint8_t head[STREAM_HEADER_SIZE] = {(uint8_t)length, (uint8_t)(length >> 8), (uint8_t)(length >> 16),
+                                              (uint8_t)(length >> 24), STREAM_VERSION, STREAM_DATA, 0, 0};
+    memcpy(out, head, sizeof(head));
+    return n;
+}
+
+int stream_data_read(const void *p, size_t n, struct stream_data *out) {
+    struct rd r = rd_of(p, n), bytes;
+    *out = (struct stream_data){0};
+    while (rd_left(&r) && !r.bad) {
+        uint64_t key = rd_varint(&r), v;
+        if (key == KEY_BYTES) {
+            bytes = rd_bytes(&r);
+            out->bytes = bytes.p;
+            out->n_bytes = (uint32_t)rd_left(&bytes);
+            continue;
+        }
+        v = rd_varint(&r);
+        if (key == KEY_OFFSET)
+            out->offset = v;
+        else if ((key != KEY_TASK && key != KEY_NUMBER) || v > UINT32_MAX)
+            return E_PROTOCOL;
+        else if (key == KEY_TASK)
+            out->task = (uint32_t)v;
+        else
+            out->number = (uint32_t)v;
+    }
+    return r.bad ? E_PROTOCOL : 0;
 }
 
 int stream_header_read(const void *p, size_t n, struct stream_header *out) {

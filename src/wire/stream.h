@@ -64,7 +64,7 @@ enum stream_frame {
     F(U32, columns, 10, _)                                                                                            \
     F(U32, umask, 11, _)  /* + 1 */                                                                                   \
     F(LIST, rlimits, 12, stream_rlimit)                                                                               \
-    F(STRS, multi_prog, 13, _) /* --multi-prog: for each rank of the step its command line, words separated by NUL … */ \
+    F(LIST, multi_prog, 13, stream_words) /* --multi-prog: for each rank of the step its command line */              \
     F(BOOL, kill_on_bad_exit, 14, _)                                                                                  \
     F(STRS, node_names, 15, _) /* of the step, in order */                                                            \
     F(STR, launch_address, 16, _) /* SLURM_LAUNCH_NODE_IPADDR */                                                      \
@@ -72,6 +72,8 @@ enum stream_frame {
     F(STR, submit_host, 18, _)
 #define STREAM_RLIMIT_FIELDS(F) F(STR, name, 1, _) F(U64, soft, 2, _)
 REC_DECLARE(stream_rlimit, STREAM_RLIMIT_FIELDS)
+#define STREAM_WORDS_FIELDS(F) F(STRS, words, 1, _)
+REC_DECLARE(stream_words, STREAM_WORDS_FIELDS)
 REC_DECLARE(stream_launch, STREAM_LAUNCH_FIELDS)
 
 /* How far one side has a stream: bytes from its beginning. */
@@ -133,6 +135,12 @@ REC_DECLARE(stream_file, STREAM_FILE_FIELDS)
 
 /* Adds a frame. */
 void stream_frame_add(struct buf *out, enum stream_frame type, const struct rec_desc *d, const void *rec);
+/* A DATA frame up to its bytes, which the writer sends behind it from where they are. Returns the length. */
+#define STREAM_DATA_HEAD_MAX 48
+size_t stream_data_head(uint32_t task, uint32_t number, uint64_t offset, uint32_t n_bytes,
+                        uint8_t out[STREAM_DATA_HEAD_MAX]);
+/* The record of a DATA frame; its bytes are borrowed from `p`. 0 or E_PROTOCOL. */
+int stream_data_read(const void *p, size_t n, struct stream_data *out);
 struct stream_header {
     uint32_t length;
     uint8_t version;

@@ -107,6 +107,18 @@ def decode(desc, data):
             out[name] = value
         elif kind == "s":
             out[name] = value.decode()
+        elif kind == "U":
+            packed, at_in = value, 0
+            while at_in < len(packed):
+                v = shift = 0
+                while True:
+                    byte = packed[at_in]
+                    at_in += 1
+                    v |= (byte & 0x7F) << shift
+                    shift += 7
+                    if byte < 0x80:
+                        break
+                out[name].append(v)
         elif kind == "S":
             out[name].append(value.decode())
         elif isinstance(kind, dict):

@@ -217,6 +217,7 @@ def test_what_cant_be_killed_is_told(root):
         wait_for(lambda: not alive(int(words(run)[0])), what="the thawed process to die")
         wait_for(lambda: not group.rmdir() if not (group / "cgroup.procs").read_text() else False, what="the group to go")
         for path in groups_of(run):
+            (path / f"{run.node}-{run.job_id}.1" / "batch").rmdir()
             (path / f"{run.node}-{run.job_id}.1").rmdir()
 
 

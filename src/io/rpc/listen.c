@@ -60,7 +60,10 @@ static void on_connection(uv_stream_t *h, int status) {
     peer_fill(&peer, sock);
     if (!ls->path)
         uv_tcp_keepalive(&sock->tcp, 1, 60);
-    server_conn_add(s, sock, &peer);
+    if (s->conf.on_other)
+        greet(s, sock, &peer);
+    else
+        server_conn_add(s, sock, &peer);
 }
 
 static void add(struct rpc_server *s, struct sock *sock, struct listener *ls) {

@@ -59,7 +59,14 @@ struct rpc_server_conf {
     /* A serialized FileDescriptorSet for the reflection service (grpc.reflection.v1 and v1alpha); NULL: none. */
     const void *descriptors;
     size_t n_descriptors;
+    /* A second protocol on the same port, known by its first bytes; NULL: none. A connection that begins with them is
+     * on_other's, as a descriptor that does not block, with what was read behind them (at most RPC_OTHER_REST bytes). */
+    void (*on_other)(void *arg, int fd, const char *peer, const void *rest, size_t n_rest);
+    void *other_arg;
+    const char *other_magic; /* borrowed */
+    size_t n_other_magic;
 };
+#define RPC_OTHER_REST 4096
 
 /* Answers grpc.health.v1.Health (Check, Watch) and reflection itself. */
 struct rpc_server *rpc_server_new(struct loop *l, const struct rpc_server_conf *conf);

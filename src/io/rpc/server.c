@@ -122,13 +122,13 @@ static void conn_tick(struct server_conn *sc, uint64_t now) {
 
 static void on_tick(void *arg);
 
-static void tick_start(struct rpc_server *s) {
+void server_tick_start(struct rpc_server *s) {
     uint64_t ms = MIN(s->conf.handshake_ms / 2, (uint64_t)1000);
     if (s->conf.idle_ms)
         ms = MIN(ms, s->conf.idle_ms / 2);
     if (s->draining)
         ms = MIN(ms, (uint64_t)50);
-    if (!s->tick && s->conns && !s->freed)
+    if (!s->tick && (s->conns || s->greetings) && !s->freed)
         s->tick = loop_timer_start(s->l, MAX(ms, (uint64_t)10), on_tick, s);
 }
 
@@ -140,7 +140,8 @@ static void on_tick(void *arg) {
         next = sc->next;
         conn_tick(sc, now);
     }
-    tick_start(s);
+    greetings_tick(s, now);
+    server_tick_start(s);
 }
 
 static void on_drained(void *arg) {
@@ -216,7 +217,7 @@ bool server_make_room(struct rpc_server *s) {
     return oldest != NULL;
 }
 
-void server_conn_add(struct rpc_server *s, struct sock *sock, const struct rpc_peer *peer) {
+struct server_conn *server_conn_add(struct rpc_server *s, struct sock *sock, const struct rpc_peer *peer) {
     static const struct conn_ops ops = {conn_down, conn_release, conn_broken, conn_drained, true};
     struct server_conn *sc = xnew(struct server_conn);
     nghttp2_session *session;
@@ -240,7 +241,8 @@ void server_conn_add(struct rpc_server *s, struct sock *sock, const struct rpc_p
     conn_open(&sc->c, s->l, sock, session, &ops);
     guard_init(&sc->guard, sc->c.opened_ms);
     sc->idle_ms = sc->c.opened_ms;
-    tick_start(s);
+    server_tick_start(s);
+    return sc;
 }
 
 void server_conn_idle(struct server_conn *sc) {
@@ -292,6 +294,7 @@ void rpc_server_drain(struct rpc_server *s, uint64_t grace_ms, void (*done)(void
     s->drained = done;
     s->drained_arg = arg;
     listeners_close(s);
+    greetings_close(s);
     rpc_server_set_serving(s, false);
     health_stop(s);
     s->grace = loop_timer_start(s->l, grace_ms, on_grace_over, s);
@@ -309,7 +312,7 @@ void rpc_server_drain(struct rpc_server *s, uint64_t grace_ms, void (*done)(void
     }
     loop_timer_stop(s->tick);
     s->tick = NULL;
-    tick_start(s);
+    server_tick_start(s);
     check_drained(s);
 }
 
@@ -319,6 +322,7 @@ void rpc_server_free(struct rpc_server *s) {
     must(!s->freed);
     s->freed = true;
     listeners_close(s);
+    greetings_close(s);
     while (s->conns)
         conn_close(&s->conns->c, E_STOPPING, "the server stops");
     loop_timer_stop(s->tick);

@@ -3,6 +3,7 @@
  * What the server's files share: the server, its connections, their calls. Internal to io/rpc.
  *
  *   server.c   life, drain, the tick          session.c   nghttp2's callbacks: frames to calls
+ *   greet.c    which protocol a connection speaks
  *   listen.c   sockets that accept            call.c      rpc.h's functions on a call
  *   health.c, reflection.c: services of its   answer.c    headers, trailers, bytes out
  *   own, written to rpc.h                     input.c     headers and bytes in
@@ -37,6 +38,7 @@ struct method {
 
 struct listener;
 struct server_conn;
+struct greeting;
 
 /* Freed when its owner, its connections and its calls are gone. */
 struct rpc_server {
@@ -49,6 +51,8 @@ struct rpc_server {
     struct maps methods; /* path → struct method */
     struct listener *listeners;
     struct server_conn *conns;
+    struct greeting *greetings; /* connections that have not said which protocol they speak */
+    size_t n_greetings;
     struct rpc_server_stats stats;
     nghttp2_session_callbacks *callbacks;
     nghttp2_option *option;
@@ -118,10 +122,16 @@ struct rpc_call {
 
 /* server.c */
 void server_unref(struct rpc_server *s);
-void server_conn_add(struct rpc_server *s, struct sock *sock, const struct rpc_peer *peer);
+struct server_conn *server_conn_add(struct rpc_server *s, struct sock *sock, const struct rpc_peer *peer);
+void server_tick_start(struct rpc_server *s);
 bool server_make_room(struct rpc_server *s);   /* for one more connection; false: all are busy */
 void server_conn_pong(struct server_conn *sc); /* the answer to the ping that went with the first GOAWAY */
 void server_conn_idle(struct server_conn *sc); /* its last call ended */
+
+/* greet.c: waits for the first bytes of a connection, where two protocols share a port. Takes the socket. */
+void greet(struct rpc_server *s, struct sock *sock, const struct rpc_peer *peer);
+void greetings_close(struct rpc_server *s);
+void greetings_tick(struct rpc_server *s, uint64_t now);
 
 /* listen.c */
 void listeners_close(struct rpc_server *s);

@@ -8,6 +8,7 @@
 #include "io/rpc/rpc.h"
 #include "spurd/api/check.h"
 #include "wire/methods.h"
+#include "wire/stream.h"
 
 #define MESSAGE_MAX (64u << 20) /* script and environment; the controller bounds them lower */
 
@@ -19,7 +20,7 @@ struct api {
     struct cred_public key;
     bool has_key;
     struct once *once;
-    struct rpc_method methods[3];
+    struct rpc_method methods[4];
 };
 
 static void fail(struct rpc_call *call, const struct err *why) {
@@ -122,6 +123,21 @@ static void on_terminate(void *ctx, struct rpc_call *call, const void *message, 
         answer(call, table_terminate(a->table, &q, &e), &e);
 }
 
+static void on_suspend(void *ctx, struct rpc_call *call, const void *message, size_t n) {
+    struct api *a = ctx;
+    auto_arena arena = {0};
+    struct suspend_run_request q;
+    struct err e;
+    if (rec_decode(suspend_run_request_rec(), message, n, &arena, &q, &e)) {
+        fail(call, &e);
+        return;
+    }
+    struct check_call c = {.node = q.node_name, .job_id = q.job_id, .start_no = q.start_no, .uid = q.uid,
+                           .body = message, .n_body = n};
+    if (is_controllers(a, call, WIRE_Agent_Suspend, &c, &e) && is_first(a, call, &c, &e))
+        answer(call, table_suspend(a->table, &q, &e), &e);
+}
+
 /* ---- life ---- */
 
 int api_new(struct loop *l, struct host *h, struct table *t, const struct api_conf *conf, const char *listen,
@@ -135,11 +151,16 @@ int api_new(struct loop *l, struct host *h, struct table *t, const struct api_co
                                         .start = on_launch};
     a->methods[1] = (struct rpc_method){.path = wire_method(WIRE_Agent_Signal)->path, .start = on_signal};
     a->methods[2] = (struct rpc_method){.path = wire_method(WIRE_Agent_Terminate)->path, .start = on_terminate};
+    a->methods[3] = (struct rpc_method){.path = wire_method(WIRE_Agent_Suspend)->path, .start = on_suspend};
     struct rpc_server_conf server = {.methods = a->methods,
                                      .n_methods = ARRAY_LEN(a->methods),
                                      .ctx = a,
                                      .descriptors = conf->descriptors,
-                                     .n_descriptors = conf->n_descriptors};
+                                     .n_descriptors = conf->n_descriptors,
+                                     .on_other = conf->on_stream,
+                                     .other_arg = conf->stream_arg,
+                                     .other_magic = STREAM_MAGIC,
+                                     .n_other_magic = STREAM_MAGIC_SIZE};
     a->server = rpc_server_new(l, &server);
     int code = rpc_server_listen(a->server, listen, out_port, e);
     if (code) {

@@ -18,6 +18,9 @@ struct api_conf {
     const char *node_name; /* borrowed */
     const void *descriptors; /* for gRPC reflection; NULL: none */
     size_t n_descriptors;
+    /* A connection that began with STREAM_MAGIC: the descriptor is the function's, with what was read behind that. */
+    void (*on_stream)(void *arg, int fd, const char *peer, const void *rest, size_t n_rest);
+    void *stream_arg;
 };
 
 /* Listens; *out_port is the real one. */

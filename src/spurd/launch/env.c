@@ -7,77 +7,19 @@
  * the environment is no job's. In a job's environment nobody can tell the job's from the user's, and a wrong SLURM_
  * variable makes the inner job's srun fail: there all go but those of a short list.
  */
-#include "spurd/launch/plan.h"
+#include "spurd/launch/env.h"
 
 #include <inttypes.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "base/vec.h"
 #include "core/model/text.h"
+#include "spurd/launch/gpus.h"
 
 #define YEAR_SECS (365ll * 86400) /* what Slurm writes as the end of a job without limit */
-
-struct env {
-    struct arena *a;
-    VEC(const char *) entries; /* NAME=value */
-};
-
-static size_t name_length(const char *entry) {
-    return strcspn(entry, "=");
-}
-
-static bool is_named(const char *entry, const char *name, size_t n) {
-    return name_length(entry) == n && !memcmp(entry, name, n);
-}
-
-static const char *get(const struct env *env, const char *name) {
-    for (size_t i = 0; i < env->entries.n; i++) {
-        if (is_named(env->entries.p[i], name, strlen(name)))
-            return env->entries.p[i] + strlen(name) + 1;
-    }
-    return NULL;
-}
-
-static void put(struct env *env, const char *entry) {
-    for (size_t i = 0; i < env->entries.n; i++) {
-        if (is_named(env->entries.p[i], entry, name_length(entry))) {
-            env->entries.p[i] = entry;
-            return;
-        }
-    }
-    vec_push(&env->entries, entry);
-}
-
-static void set(struct env *env, const char *name, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-
-static const char *printed(struct arena *a, const char *fmt, va_list ap) {
-    auto_str text = {0};
-    str_vaddf(&text, fmt, ap);
-    return arena_strdup(a, str_text(&text));
-}
-
-static void set(struct env *env, const char *name, const char *fmt, ...) {
-    va_list ap;
-    va_start(ap, fmt);
-    put(env, arena_printf(env->a, "%s=%s", name, printed(env->a, fmt, ap)));
-    va_end(ap);
-}
-
-/* SLURM_NAME and SPUR_NAME. */
-static void twin(struct env *env, const char *name, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-
-static void twin(struct env *env, const char *name, const char *fmt, ...) {
-    va_list ap;
-    va_start(ap, fmt);
-    const char *value = printed(env->a, fmt, ap);
-    va_end(ap);
-    put(env, arena_printf(env->a, "SLURM_%s=%s", name, value));
-    put(env, arena_printf(env->a, "SPUR_%s=%s", name, value));
-}
 
 /* ---- what comes from the submitter ---- */
 
@@ -113,7 +55,7 @@ static bool listed(const char *const *list, size_t n, const char *name, size_t n
 }
 
 static bool comes_along(const char *entry, bool from_job) {
-    size_t n = name_length(entry);
+    size_t n = strcspn(entry, "=");
     if (!n || entry[n] != '=')
         return false;
     if (str_starts(entry, "SLURMD_") || str_starts(entry, "SPURD_"))
@@ -131,18 +73,8 @@ static bool comes_along(const char *entry, bool from_job) {
 }
 
 static bool blob_next(const struct launch_request *q, size_t *at, const char **out) {
-    while (*at < q->n_env) {
-        const char *entry = (const char *)q->env + *at;
-        size_t n = strnlen(entry, q->n_env - *at);
-        if (*at + n >= q->n_env)
-            return false; /* without its NUL: cut off */
-        *at += n + 1;
-        if (n) {
-            *out = entry;
-            return true;
-        }
-    }
-    return false;
+    *out = env_blob_next(q->env, q->n_env, at);
+    return *out != NULL;
 }
 
 static bool is_jobs(const struct launch_request *q) {
@@ -165,17 +97,17 @@ static void add_submitters(struct env *env, const struct launch_request *q) {
 
 /* --export=NIL, the only one of the three without ALL that asks for no login. */
 static bool is_bare(const struct env *env, const struct job_spec *s) {
-    const char *export = get(env, "SLURM_EXPORT_ENV");
+    const char *export = env_get(env, "SLURM_EXPORT_ENV");
     return s->env_minimal && export && !strcasecmp(export, "NIL");
 }
 
 /* What a login would have given, where it is missing. */
 static void add_user(struct env *env, const struct launch_request *q, const struct launch_facts *f) {
     const struct job_spec *s = q->spec;
-    if (!get(env, "TMPDIR"))
-        set(env, "TMPDIR", "/tmp");
-    if (s->work_dir && get(env, "PWD"))
-        set(env, "PWD", "%s", s->work_dir);
+    if (!env_get(env, "TMPDIR"))
+        env_set(env, "TMPDIR", "/tmp");
+    if (s->work_dir && env_get(env, "PWD"))
+        env_set(env, "PWD", "%s", s->work_dir);
     if (is_bare(env, s))
         return;
     const struct {
@@ -189,8 +121,8 @@ static void add_user(struct env *env, const struct launch_request *q, const stru
                              : "/usr/local/bin:/usr/bin:/bin:/usr/local/games:/usr/games"},
     };
     for (size_t i = 0; i < ARRAY_LEN(wanted); i++) {
-        if (wanted[i].value && !get(env, wanted[i].name))
-            set(env, wanted[i].name, "%s", wanted[i].value);
+        if (wanted[i].value && !env_get(env, wanted[i].name))
+            env_set(env, wanted[i].name, "%s", wanted[i].value);
     }
 }
 
@@ -198,9 +130,9 @@ static void add_user(struct env *env, const struct launch_request *q, const stru
 static void add_export(struct env *env) {
     static const char *const names[] = {"EXPORT_ENV", "GET_USER_ENV"};
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-        const char *value = get(env, arena_printf(env->a, "SLURM_%s", names[i]));
+        const char *value = env_get(env, arena_printf(env->a, "SLURM_%s", names[i]));
         if (value)
-            set(env, arena_printf(env->a, "SPUR_%s", names[i]), "%s", value);
+            env_set(env, arena_printf(env->a, "SPUR_%s", names[i]), "%s", value);
     }
 }
 
@@ -238,79 +170,111 @@ static const char *node_list(struct arena *a, const struct launch_request *q) {
     return arena_strdup(a, str_text(&out));
 }
 
-static void add_job(struct env *env, const struct launch_request *q) {
+/* As it was submitted, whatever was cancelled since. */
+static void add_array(struct env *env, const struct job_spec *s, const struct job_array *array) {
+    const struct job_more *more = job_spec_more(s);
+    const char *step = more->array ? strchr(more->array, ':') : NULL;
+    env_twin(env, "ARRAY_JOB_ID", "%u", array->job_id);
+    env_twin(env, "ARRAY_TASK_ID", "%u", array->task - 1);
+    if (!more->n_array_ranges)
+        return;
+    env_twin(env, "ARRAY_TASK_COUNT", "%u", array_count(more->array_ranges, more->n_array_ranges));
+    env_twin(env, "ARRAY_TASK_MIN", "%u", more->array_ranges[0].first);
+    env_twin(env, "ARRAY_TASK_MAX", "%u", more->array_ranges[more->n_array_ranges - 1].last);
+    env_twin(env, "ARRAY_TASK_STEP", "%lu", step ? strtoul(step + 1, NULL, 10) : 1ul);
+}
+
+void env_add_job(struct env *env, const struct launch_request *q) {
     const struct job_spec *s = q->spec;
     bool limited = q->time_limit_min && q->time_limit_min != TIME_LIMIT_NONE;
     int64_t lasts = limited ? (int64_t)q->time_limit_min * 60 : YEAR_SECS;
-    twin(env, "JOB_ID", "%u", q->job_id);
-    twin(env, "JOBID", "%u", q->job_id);
+    env_twin(env, "JOB_ID", "%u", q->job_id);
+    env_twin(env, "JOBID", "%u", q->job_id);
     if (s->name)
-        twin(env, "JOB_NAME", "%s", s->name);
+        env_twin(env, "JOB_NAME", "%s", s->name);
     if (s->account)
-        twin(env, "JOB_ACCOUNT", "%s", s->account);
+        env_twin(env, "JOB_ACCOUNT", "%s", s->account);
     if (s->qos)
-        twin(env, "JOB_QOS", "%s", s->qos);
+        env_twin(env, "JOB_QOS", "%s", s->qos);
     if (q->partition)
-        twin(env, "JOB_PARTITION", "%s", q->partition);
+        env_twin(env, "JOB_PARTITION", "%s", q->partition);
     if (q->sluid)
-        twin(env, "JOB_SLUID", "%s", q->sluid);
-    twin(env, "JOB_UID", "%u", s->uid);
-    twin(env, "JOB_GID", "%u", s->gid);
+        env_twin(env, "JOB_SLUID", "%s", q->sluid);
+    env_twin(env, "JOB_UID", "%u", s->uid);
+    env_twin(env, "JOB_GID", "%u", s->gid);
     if (s->user)
-        twin(env, "JOB_USER", "%s", s->user);
-    twin(env, "JOB_START_TIME", "%" PRId64, q->start_unix);
-    twin(env, "JOB_END_TIME", "%" PRId64, q->start_unix + lasts);
-    twin(env, "JOB_EXCLUSIVE", "NO");
-    twin(env, "JOB_OVERSUBSCRIBE", "NO");
+        env_twin(env, "JOB_USER", "%s", s->user);
+    if (q->start_unix) {
+        env_twin(env, "JOB_START_TIME", "%" PRId64, q->start_unix);
+        env_twin(env, "JOB_END_TIME", "%" PRId64, q->start_unix + lasts);
+    }
+    env_twin(env, "JOB_EXCLUSIVE", "NO");
+    env_twin(env, "JOB_OVERSUBSCRIBE", "NO");
     if (q->restarts)
-        twin(env, "RESTART_COUNT", "%u", q->restarts);
+        env_twin(env, "RESTART_COUNT", "%u", q->restarts);
     if (s->open_mode)
-        twin(env, "OPEN_MODE", "%s", s->open_mode == OPEN_APPEND ? "a" : "t");
+        env_twin(env, "OPEN_MODE", "%s", s->open_mode == OPEN_APPEND ? "a" : "t");
+    if (q->array && q->array->task)
+        add_array(env, s, q->array);
 }
 
-static void add_shape(struct env *env, const struct launch_request *q) {
+void env_add_shape(struct env *env, const struct launch_request *q) {
     const struct job_spec *s = q->spec;
     const char *nodes = node_list(env->a, q);
-    twin(env, "JOB_NODELIST", "%s", nodes);
-    twin(env, "NODELIST", "%s", nodes);
-    twin(env, "JOB_NUM_NODES", "%u", q->n_nodes);
-    twin(env, "NNODES", "%u", q->n_nodes);
-    twin(env, "JOB_CPUS_PER_NODE", "%s", runs_of(env->a, q, cpus_of));
-    twin(env, "TASKS_PER_NODE", "%s", runs_of(env->a, q, tasks_of));
-    twin(env, "CPUS_ON_NODE", "%u", q->nodes[q->node_index].cpus);
+    env_twin(env, "JOB_NODELIST", "%s", nodes);
+    env_twin(env, "NODELIST", "%s", nodes);
+    env_twin(env, "JOB_NUM_NODES", "%u", q->n_nodes);
+    env_twin(env, "NNODES", "%u", q->n_nodes);
+    env_twin(env, "JOB_CPUS_PER_NODE", "%s", runs_of(env->a, q, cpus_of));
+    env_twin(env, "TASKS_PER_NODE", "%s", runs_of(env->a, q, tasks_of));
+    env_twin(env, "CPUS_ON_NODE", "%u", q->nodes[q->node_index].cpus);
     if (s->n_tasks_given) {
-        twin(env, "NTASKS", "%u", s->n_tasks_given);
-        twin(env, "NPROCS", "%u", s->n_tasks_given);
+        env_twin(env, "NTASKS", "%u", s->n_tasks_given);
+        env_twin(env, "NPROCS", "%u", s->n_tasks_given);
     }
     if (s->cpus_per_task_given) {
-        twin(env, "CPUS_PER_TASK", "%u", s->cpus_per_task_given);
-        twin(env, "TRES_PER_TASK", "cpu=%u", s->cpus_per_task_given);
+        env_twin(env, "CPUS_PER_TASK", "%u", s->cpus_per_task_given);
+        env_twin(env, "TRES_PER_TASK", "cpu=%u", s->cpus_per_task_given);
     }
+    const struct job_more *more = job_spec_more(s);
     if (s->mem_node_mb)
-        twin(env, "MEM_PER_NODE", "%" PRIu64, s->mem_node_mb);
+        env_twin(env, "MEM_PER_NODE", "%" PRIu64, s->mem_node_mb);
+    else if (more->mem_cpu_mb)
+        env_twin(env, "MEM_PER_CPU", "%" PRIu64, more->mem_cpu_mb);
+    if (more->tasks_per_node)
+        env_twin(env, "NTASKS_PER_NODE", "%u", more->tasks_per_node);
+    if (more->gpus_text)
+        env_twin(env, "GPUS", "%s", more->gpus_text);
+    uint64_t gpus = gpus_count(q->nodes[q->node_index].gres, q->nodes[q->node_index].n_gres);
+    if (!gpus)
+        return;
+    const char *list = gpus_list(env->a, q->nodes[q->node_index].gres, q->nodes[q->node_index].n_gres);
+    env_twin(env, "GPUS_ON_NODE", "%" PRIu64, gpus);
+    env_twin(env, "JOB_GPUS", "%s", list);
+    env_add_devices(env, list);
 }
 
 static void add_place(struct env *env, const struct launch_request *q, const struct launch_facts *f) {
     const struct job_spec *s = q->spec;
     if (q->cluster_name)
-        twin(env, "CLUSTER_NAME", "%s", q->cluster_name);
+        env_twin(env, "CLUSTER_NAME", "%s", q->cluster_name);
     if (f->config_path)
-        twin(env, "CONF", "%s", f->config_path);
-    if (f->controllers && !get(env, "SPUR_CONTROLLER_ADDR") && !get(env, "SPUR_CONTROLLER"))
-        set(env, "SPUR_CONTROLLER_ADDR", "%s", f->controllers);
+        env_twin(env, "CONF", "%s", f->config_path);
+    if (f->controllers && !env_get(env, "SPUR_CONTROLLER_ADDR") && !env_get(env, "SPUR_CONTROLLER"))
+        env_set(env, "SPUR_CONTROLLER_ADDR", "%s", f->controllers);
     /* the submitting command knows where it was started; what an outer job left has not come along */
-    const char *dir = get(env, "SLURM_SUBMIT_DIR") ? get(env, "SLURM_SUBMIT_DIR") : s->work_dir;
-    const char *host = get(env, "SLURM_SUBMIT_HOST") ? get(env, "SLURM_SUBMIT_HOST") : s->submit_host;
+    const char *dir = env_get(env, "SLURM_SUBMIT_DIR") ? env_get(env, "SLURM_SUBMIT_DIR") : s->work_dir;
+    const char *host = env_get(env, "SLURM_SUBMIT_HOST") ? env_get(env, "SLURM_SUBMIT_HOST") : s->submit_host;
     if (dir)
-        twin(env, "SUBMIT_DIR", "%s", dir);
+        env_twin(env, "SUBMIT_DIR", "%s", dir);
     if (host)
-        twin(env, "SUBMIT_HOST", "%s", host);
-    twin(env, "NODEID", "%u", q->node_index);
-    twin(env, "TOPOLOGY_ADDR", "%s", f->node_name);
-    twin(env, "TOPOLOGY_ADDR_PATTERN", "node");
-    set(env, "SLURMD_NODENAME", "%s", f->node_name);
-    set(env, "SPURD_NODENAME", "%s", f->node_name);
-    set(env, "HOSTNAME", "%s", f->node_name);
+        env_twin(env, "SUBMIT_HOST", "%s", host);
+    env_twin(env, "NODEID", "%u", q->node_index);
+    env_twin(env, "TOPOLOGY_ADDR", "%s", f->node_name);
+    env_twin(env, "TOPOLOGY_ADDR_PATTERN", "node");
+    env_set(env, "SLURMD_NODENAME", "%s", f->node_name);
+    env_set(env, "SPURD_NODENAME", "%s", f->node_name);
+    env_set(env, "HOSTNAME", "%s", f->node_name);
 }
 
 static void add_step(struct env *env) {
@@ -319,7 +283,7 @@ static void add_step(struct env *env) {
     } fixed[] = {{"GTIDS", "0"},         {"LOCALID", "0"}, {"PROCID", "0"},  {"STEP_ID", "-5"}, {"STEPID", "-5"},
                  {"OOM_KILL_STEP", "0"}, {"TASK_PID", ""}, {"PRIO_PROCESS", "0"}};
     for (size_t i = 0; i < ARRAY_LEN(fixed); i++)
-        twin(env, fixed[i].name, "%s", fixed[i].value);
+        env_twin(env, fixed[i].name, "%s", fixed[i].value);
     /* MPI launchers take these as: start your daemons through srun */
     static const char *const hints[] = {
         "ENVIRONMENT=BATCH",
@@ -331,7 +295,7 @@ static void add_step(struct env *env) {
         "PRTE_MCA_plm_slurm_args=--external-launcher",
     };
     for (size_t i = 0; i < ARRAY_LEN(hints); i++)
-        put(env, hints[i]);
+        env_put(env, hints[i]);
 }
 
 void launch_env(const struct launch_request *q, const struct launch_facts *f, const char *run_id, struct arena *a,
@@ -341,11 +305,9 @@ void launch_env(const struct launch_request *q, const struct launch_facts *f, co
     add_export(&env);
     add_user(&env, q, f);
     add_place(&env, q, f);
-    add_job(&env, q);
-    add_shape(&env, q);
+    env_add_job(&env, q);
+    env_add_shape(&env, q);
     add_step(&env);
-    set(&env, "SPUR_RUN_ID", "%s", run_id);
-    *out = arena_memdup(a, env.entries.p, env.entries.n * sizeof(*env.entries.p));
-    *out_n = (uint32_t)env.entries.n;
-    vec_fini(&env.entries);
+    env_set(&env, "SPUR_RUN_ID", "%s", run_id);
+    env_take(&env, out, out_n);
 }

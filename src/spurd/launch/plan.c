@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "core/model/text.h"
+#include "spurd/launch/gpus.h"
 
 #define UNKILLABLE_MS 60000u /* Slurm's UnkillableStepTimeout */
 #define UMASK_DEFAULT 022u
@@ -18,7 +19,7 @@ static int check(const struct launch_request *q, const struct launch_facts *f, s
         return err_set(e, E_SYNTAX, "a launch without job");
     if (q->node_index >= q->n_nodes || !str_eq(q->nodes[q->node_index].name, f->node_name))
         return err_set(e, E_SYNTAX, "job %u has no node %s at place %u", q->job_id, f->node_name, q->node_index);
-    if (q->node_index == 0 && q->n_script == 0)
+    if (q->node_index == 0 && q->n_script == 0 && !job_spec_more(q->spec)->interactive)
         return err_set(e, E_SCRIPT, NULL);
     if (!f->is_root && q->spec->uid != f->own_uid)
         return err_set(e, E_DENIED, "the agent of node %s is not root and runs jobs of user id %u alone, not of %u",
@@ -29,8 +30,10 @@ static int check(const struct launch_request *q, const struct launch_facts *f, s
 static const char *path_of(const struct launch_request *q, const struct launch_facts *f, const char *pattern,
                            struct arena *a) {
     const struct job_spec *s = q->spec;
+    bool is_array = q->array && q->array->task;
     struct name_facts names = {.job_id = q->job_id,
-                               .array_task_id = UINT32_MAX,
+                               .array_job_id = is_array ? q->array->job_id : 0,
+                               .array_task_id = is_array ? q->array->task - 1 : UINT32_MAX,
                                .step_id = STEP_BATCH,
                                .job_name = s->name,
                                .user = s->user,
@@ -45,7 +48,8 @@ static void set_files(const struct launch_request *q, const struct launch_facts 
                       struct step_plan *out) {
     const struct job_spec *s = q->spec;
     out->std_in = s->std_in ? path_of(q, f, s->std_in, a) : NULL;
-    out->std_out = path_of(q, f, s->std_out ? s->std_out : "slurm-%j.out", a);
+    const char *usual = q->array && q->array->task ? "slurm-%A_%a.out" : "slurm-%j.out";
+    out->std_out = path_of(q, f, s->std_out ? s->std_out : usual, a);
     out->std_err = s->std_err ? path_of(q, f, s->std_err, a) : NULL;
     out->append = s->open_mode == OPEN_APPEND;
 }
@@ -94,7 +98,9 @@ int launch_plan(const struct launch_request *q, const struct launch_facts *f, st
         .user = s->user,
         .cgroup = f->cgroup,
     };
-    if (q->node_index > 0)
+    const struct job_node *own = &q->nodes[q->node_index];
+    out->n_denied = gpus_denied(a, f->gres, f->n_gres, own->gres, own->n_gres, &out->denied);
+    if (q->node_index > 0 || job_spec_more(s)->interactive)
         return 0; /* only the first node runs the script; here the allocation is held for steps */
     set_files(q, f, a, out);
     set_argv(q, f, a, out);

@@ -28,6 +28,8 @@ struct launch_facts {
     const char *home, *shell;
     const uint32_t *groups;
     uint32_t n_groups;
+    const struct gres *gres; /* this node's */
+    uint32_t n_gres;
 };
 
 /* E_LAUNCH, E_DENIED or E_SYNTAX. Results borrow from the request, the facts and the arena. */

@@ -199,7 +199,7 @@ struct sent {
 /* Whether asking again can't change the answer. A controller that doesn't know the run has no use for its end. */
 static bool is_final(int code) {
     return !code || code == E_STALE || code == E_JOB_ID || code == E_JOB_DONE || code == E_JOB_STATE ||
-           code == E_EXISTS;
+           code == E_EXISTS || code == E_STEP_ID || code == E_METHOD;
 }
 
 static void on_retry(void *arg) {
@@ -221,8 +221,7 @@ static void on_reported(void *arg, int code, const struct err *why, const void *
     en->in_flight = false;
     if (is_final(code)) {
         if (code)
-            log_warn("job %u start %u: the controller has no use for its end: %s", run_job(key), run_start_no(key),
-                     why->text);
+            log_warn("%s: the controller has no use for its end: %s", run_name(key).text, why->text);
         table_reported(r->table, key);
         send_reports(r);
         return;
@@ -233,6 +232,14 @@ static void on_reported(void *arg, int code, const struct err *why, const void *
     } else if (!r->retry) {
         r->retry = r->host->timer_start(r->host->impl, next_delay(r), on_retry, r);
     }
+}
+
+static void call_report(struct report *r, struct table_ended *en, enum wire_method m, const void *q) {
+    struct sent *s = xnew(struct sent);
+    *s = (struct sent){r, en->key};
+    en->in_flight = true;
+    r->in_flight++;
+    call(r, m, q, TIMEOUT_MS, on_reported, s);
 }
 
 static void send_one(struct report *r, struct table_ended *en) {
@@ -251,11 +258,25 @@ static void send_one(struct report *r, struct table_ended *en) {
                            .sys_cpu_us = res->sys_cpu_us,
                            .drain_node = res->drain_node,
                            .node_failed = res->node_failed};
-    struct sent *s = xnew(struct sent);
-    *s = (struct sent){r, en->key};
-    en->in_flight = true;
-    r->in_flight++;
-    call(r, WIRE_Registry_Report, &q, TIMEOUT_MS, on_reported, s);
+    call_report(r, en, WIRE_Registry_Report, &q);
+}
+
+static void send_step(struct report *r, struct table_ended *en) {
+    const struct step_result *res = en->result;
+    struct step_report q = {.name = r->conf.node->name,
+                            .job_id = run_job(en->key),
+                            .start_no = run_start_no(en->key),
+                            .step_id = run_step(en->key) - 1,
+                            .wait_status = res->wait_status,
+                            .out_of_memory = res->out_of_memory,
+                            .never_started = res->never_started,
+                            .text = res->text,
+                            .start_ms = res->start_ms,
+                            .end_ms = res->end_ms,
+                            .max_rss_kb = res->max_rss_kb,
+                            .user_cpu_us = res->user_cpu_us,
+                            .sys_cpu_us = res->sys_cpu_us};
+    call_report(r, en, WIRE_Registry_StepReport, &q);
 }
 
 static void send_reports(struct report *r) {
@@ -265,7 +286,7 @@ static void send_reports(struct report *r) {
         return;
     while (r->in_flight < IN_FLIGHT_MAX && (en = table_next_ended(r->table, &cursor))) {
         if (!en->in_flight)
-            send_one(r, en);
+            (run_step(en->key) ? send_step : send_one)(r, en);
     }
 }
 

@@ -18,11 +18,14 @@
 #include "base/mem.h"
 #include "io/loop/loop.h"
 
+#define PASS_SECS 10
+
 struct conn {
     uv_pipe_t pipe;
     const struct conn_events *events;
     void *arg;
     struct buf in;
+    bool stays;
     bool is_over; /* an event was told, or nobody listens any more */
 };
 
@@ -64,9 +67,11 @@ static void take_end(struct conn *c, const uint8_t *body, size_t n) {
         over(c, "the step daemon's result can't be read");
         return;
     }
-    c->is_over = true;
-    uv_read_stop((uv_stream_t *)&c->pipe);
-    conn_send(c, STEP_ACK, step_empty_rec(), &none);
+    if (!c->stays) {
+        c->is_over = true;
+        uv_read_stop((uv_stream_t *)&c->pipe);
+        conn_send(c, STEP_ACK, step_empty_rec(), &none);
+    }
     c->events->ended(c->arg, &result);
 }
 
@@ -105,10 +110,10 @@ static void on_read(uv_stream_t *s, ssize_t n, const uv_buf_t *b) {
     take_frames(c);
 }
 
-static int connect_to(const char *dir, struct err *e) {
+static int connect_to(const char *dir, bool blocks, struct err *e) {
     struct sockaddr_un a = {.sun_family = AF_UNIX};
     autoclose int dir_fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    autoclose int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    autoclose int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | (blocks ? 0 : SOCK_NONBLOCK), 0);
     snprintf(a.sun_path, sizeof(a.sun_path), "/proc/self/fd/%d/" STEP_SOCKET_FILE, dir_fd);
     if (dir_fd < 0 || fd < 0 || connect(fd, (struct sockaddr *)&a, sizeof(a)))
         return err_sys(e, "connect to the step daemon in %s", dir);
@@ -121,14 +126,75 @@ static void on_closed(uv_handle_t *h) {
     free(c);
 }
 
-int conn_new(struct loop *l, const char *dir, const struct conn_events *events, void *arg, struct conn **out,
-             struct err *e) {
+/* ---- handing over a descriptor ---- */
+
+static int send_with(int to, const struct buf *frame, int fd) {
+    union {
+        char bytes[CMSG_SPACE(sizeof(int))];
+        struct cmsghdr align;
+    } control = {0};
+    struct iovec iov = {frame->p, frame->n};
+    struct msghdr msg = {
+        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof(control.bytes)};
+    struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+    c->cmsg_level = SOL_SOCKET;
+    c->cmsg_type = SCM_RIGHTS;
+    c->cmsg_len = CMSG_LEN(sizeof(int));
+    memcpy(CMSG_DATA(c), &fd, sizeof(int));
+    ssize_t n = sendmsg(to, &msg, MSG_NOSIGNAL);
+    for (size_t at = n > 0 ? (size_t)n : frame->n + 1; at < frame->n; at += (size_t)n) {
+        n = send(to, frame->p + at, frame->n - at, MSG_NOSIGNAL);
+        if (n <= 0)
+            break;
+    }
+    return n <= 0 ? -1 : 0;
+}
+
+static int take_answer(int from, struct err *e) {
+    auto_arena a = {0};
+    uint8_t bytes[1024];
+    struct step_header h;
+    struct step_error bad;
+    size_t n = 0;
+    for (ssize_t got; n < sizeof(bytes); n += (size_t)got) {
+        if (step_header_read(bytes, n, &h) > 0 && n >= STEP_HEADER_SIZE + h.length)
+            break;
+        got = recv(from, bytes + n, sizeof(bytes) - n, 0);
+        if (got <= 0)
+            return err_set(e, E_NOT_FOUND, "the step daemon does not answer");
+    }
+    if (h.type == STEP_OK)
+        return 0;
+    if (h.type != STEP_ERROR || rec_decode(step_error_rec(), bytes + STEP_HEADER_SIZE, h.length, &a, &bad, e))
+        return err_set(e, E_PROTOCOL, "the step daemon speaks another protocol");
+    return err_set(e, -(int)bad.error, "%s", bad.text ? bad.text : "refused");
+}
+
+int conn_pass(const char *dir, int fd, const struct step_stream *s, struct err *e) {
+    auto_buf frame = {0};
+    const struct timeval patience = {.tv_sec = PASS_SECS};
+    autoclose int to = connect_to(dir, true, e);
+    if (to < 0)
+        return to;
+    (void)setsockopt(to, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+    (void)setsockopt(to, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+    step_frame_add(&frame, STEP_STREAM, step_stream_rec(), s);
+    if (send_with(to, &frame, fd))
+        return err_set(e, E_NOT_FOUND, "the step daemon takes no connection");
+    return take_answer(to, e);
+}
+
+/* ---- life ---- */
+
+int conn_new(struct loop *l, const char *dir, bool stays, const struct conn_events *events, void *arg,
+             struct conn **out, struct err *e) {
     struct step_empty none = {0};
-    int fd = connect_to(dir, e);
+    int fd = connect_to(dir, false, e);
     if (fd < 0)
         return fd;
     struct conn *c = xnew(struct conn);
     c->events = events;
+    c->stays = stays;
     c->arg = arg;
     uv_pipe_init(loop_uv(l), &c->pipe, 0);
     c->pipe.data = c;

@@ -63,15 +63,23 @@ static void tell_end(struct one *o, const struct step_result *result) {
 
 static void on_ended(void *arg, const struct step_result *result) {
     struct one *o = arg;
-    leave_conn(o);
+    if (!run_step(o->key))
+        leave_conn(o);
     tell_end(o, result);
+}
+
+static void forget_posted(void *arg) {
+    steps_forget_now(arg);
 }
 
 static void on_lost(void *arg, const char *why) {
     struct one *o = arg;
-    log_debug("run %u.%u: %s", run_job(o->key), run_start_no(o->key), why);
+    log_debug("%s: %s", run_name(o->key).text, why);
     leave_conn(o);
-    settle(o);
+    if (o->is_forgotten)
+        loop_post(o->owner->loop, forget_posted, o);
+    else
+        settle(o);
 }
 
 void steps_attach(struct one *o) {
@@ -80,7 +88,7 @@ void steps_attach(struct one *o) {
     autofree char *dir = rundir_path(s->conf.state_dir, o->key);
     if (s->stopped)
         return;
-    if (conn_new(s->loop, dir, &events, o, &o->conn, NULL))
+    if (conn_new(s->loop, dir, run_step(o->key) != 0, &events, o, &o->conn, NULL))
         settle(o); /* most often: the run ended before we came */
     else if (o->has_term)
         conn_send(o->conn, STEP_TERMINATE, step_terminate_rec(), &o->term);
@@ -117,7 +125,7 @@ static void settle_work(void *arg) {
     t->has_result = find_result(s, t->key, &t->arena, &t->result);
     t->lives = !t->has_result && code == E_BUSY;
     if (!t->has_result && code && code != E_BUSY)
-        log_error("run %u.%u: %s", run_job(t->key), run_start_no(t->key), e.text);
+        log_error("%s: %s", run_name(t->key).text, e.text);
 }
 
 static void on_again(void *arg) {

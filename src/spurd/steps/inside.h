@@ -22,6 +22,7 @@ struct one {
     char *term_why;
     bool in_pool;              /* a task of it is under way */
     bool is_over;              /* the end was told */
+    bool is_forgotten;         /* of a step: goes when its daemon does */
 };
 
 /* What is in the pool, or on its way back. When the loop is stopped nothing comes back: then it is freed from here. */
@@ -50,6 +51,7 @@ struct one *steps_one_new(struct steps_local *s, uint64_t key);
 void steps_one_free(struct one *o);
 /* Connects to a run's daemon; finds out what became of the run where there is none. */
 void steps_attach(struct one *o);
+void steps_forget_now(struct one *o); /* all traces, but that it was */
 void steps_start(void *impl, uint64_t key, struct buf request, steps_started_fn fn, void *arg); /* struct steps' start */
 
 #endif

@@ -2,6 +2,7 @@
 #include "spurd/steps/inside.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 
@@ -52,6 +53,15 @@ static int local_terminate(void *impl, uint64_t key, const struct step_terminate
     return 0;
 }
 
+static int local_suspend(void *impl, uint64_t key, bool resume) {
+    struct one *o = reachable(impl, key);
+    struct step_suspend q = {resume};
+    if (!o)
+        return E_NOT_FOUND;
+    conn_send(o->conn, STEP_SUSPEND, step_suspend_rec(), &q);
+    return 0;
+}
+
 struct forgetting {
     struct steps_local *s;
     uint64_t key;
@@ -70,12 +80,79 @@ static void forget_later(struct steps_local *s, uint64_t key, bool purge) {
     pool_run(s->pool, s->loop, forget_work, NULL, f);
 }
 
+void steps_forget_now(struct one *o) {
+    struct steps_local *s = o->owner;
+    uint64_t key = o->key;
+    if (s->stopped)
+        return;
+    map64_del(&s->runs, key);
+    steps_one_free(o);
+    forget_later(s, key, false);
+}
+
 static void local_forget(void *impl, uint64_t key) {
     struct steps_local *s = impl;
-    struct one *o = map64_del(&s->runs, key);
-    if (o)
-        steps_one_free(o);
-    forget_later(s, key, false);
+    struct one *o = map64_get(&s->runs, key);
+    struct step_empty none = {0};
+    if (!o) {
+        forget_later(s, key, false);
+    } else if (run_step(key) && o->conn) {
+        o->is_forgotten = true; /* its client may not have all yet, and may lose its connection */
+        conn_send(o->conn, STEP_ACK, step_empty_rec(), &none);
+    } else {
+        steps_forget_now(o);
+    }
+}
+
+/* ---- connections of clients ---- */
+
+struct passing {
+    struct task task;
+    uint64_t key;
+    int fd;
+    struct step_stream what; /* of the two below */
+    struct buf open, rest;
+    steps_passed_fn fn;
+    void *arg;
+    int code;
+    struct err why;
+};
+
+static void pass_work(void *arg) {
+    struct passing *p = arg;
+    autofree char *dir = rundir_path(p->task.s->conf.state_dir, p->key);
+    p->code = conn_pass(dir, p->fd, &p->what, &p->why);
+}
+
+static void pass_done(void *arg) {
+    struct passing *p = arg;
+    if (!p->task.s->stopped)
+        p->fn(p->arg, p->code, &p->why, p->code ? take_fd(&p->fd) : -1);
+    steps_task_free(&p->task);
+}
+
+static void passing_free(struct task *task) {
+    struct passing *p = (struct passing *)task;
+    if (p->fd >= 0)
+        close(p->fd);
+    buf_fini(&p->open);
+    buf_fini(&p->rest);
+    free(p);
+}
+
+void steps_local_pass(struct steps_local *s, uint64_t key, int fd, const struct step_stream *what, steps_passed_fn fn,
+                      void *arg) {
+    struct passing *p = xnew(struct passing);
+    *p = (struct passing){.task.free = passing_free, .key = key, .fd = fd, .fn = fn, .arg = arg};
+    buf_add(&p->open, what->open, what->n_open);
+    buf_add(&p->rest, what->rest, what->n_rest);
+    p->what = (struct step_stream){.open = p->open.p, .n_open = (uint32_t)p->open.n, .rest = p->rest.p,
+                                   .n_rest = (uint32_t)p->rest.n, .is_owner = what->is_owner};
+    steps_task_run(s, &p->task, pass_work, pass_done);
+}
+
+bool steps_local_has(const struct steps_local *s, uint64_t key) {
+    return map64_get(&s->runs, key) != NULL;
 }
 
 static void local_purge(void *impl, uint64_t key) {
@@ -97,7 +174,8 @@ static void found_one(void *arg, uint64_t key, int64_t forgotten_unix) {
     struct step_history h = {0};
     struct steps_found found = {.key = key, .forgotten_unix = forgotten_unix};
     if (!forgotten_unix) {
-        if (rundir_read_plan(f->s->conf.state_dir, key, &a, &plan, NULL) || plan.job_id != run_job(key)) {
+        if (rundir_read_plan(f->s->conf.state_dir, key, &a, &plan, NULL) || plan.job_id != run_job(key) ||
+            plan.step_id != run_step(key)) {
             /* A plan is on disk before its launch is answered: this one never was. */
             rundir_remove(f->s->conf.state_dir, key);
             return;
@@ -133,7 +211,8 @@ int steps_local_new(struct loop *l, struct pool *p, const struct steps_local_con
         return code;
     struct steps_local *s = xnew(struct steps_local);
     *s = (struct steps_local){.loop = l, .pool = p, .conf = *conf, .events = *events, .program = program};
-    s->steps = (struct steps){s, local_find, steps_start, local_signal, local_terminate, local_forget, local_purge};
+    s->steps = (struct steps){s, local_find, steps_start, local_signal, local_terminate, local_suspend,
+                              local_forget, local_purge};
     *out = s;
     return 0;
 }

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -109,8 +110,17 @@ void program_stop(struct program *p) {
     atomic_store(&p->stop, true);
 }
 
-/* Starts it with one end of a pipe as descriptor 3; the other is returned. */
-static int start(const struct program *p, const char *what, const char *dir, int *out_fd, struct err *e) {
+static int move_up(int fd) {
+    int high = fd >= 0 && fd <= READY_FD + 1 ? fcntl(fd, F_DUPFD_CLOEXEC, READY_FD + 10) : -1;
+    if (high < 0)
+        return fd;
+    close(fd);
+    return high;
+}
+
+/* Starts it with one end of a socket pair as descriptor 3, and perhaps another descriptor as 4; the other end is
+ * returned. */
+static int start(const struct program *p, const char *what, const char *dir, int more, int *out_fd, struct err *e) {
     char *argv[] = {(char *)"spurstepd", (char *)what, (char *)dir, NULL};
     autofree char *zone = getenv("TZ") ? xasprintf("TZ=%s", getenv("TZ")) : NULL; /* for the times it writes */
     char *envp[] = {zone, NULL};
@@ -119,12 +129,16 @@ static int start(const struct program *p, const char *what, const char *dir, int
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attr;
     pid_t pid;
-    if (pipe2(ends, O_CLOEXEC))
-        return err_sys(e, "pipe");
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends))
+        return err_sys(e, "socket pair");
+    for (int i = 0; i < 2; i++) /* out of the way of what the child puts at 3 and 4 */
+        ends[i] = move_up(ends[i]);
     sigemptyset(&none);
     sigfillset(&all);
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, ends[1], READY_FD);
+    if (more >= 0)
+        posix_spawn_file_actions_adddup2(&actions, more, READY_FD + 1);
     posix_spawnattr_init(&attr);
     posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
     posix_spawnattr_setsigmask(&attr, &none);
@@ -162,10 +176,24 @@ static bool listen_for(const struct program *p, int fd, int wait_ms, char *text,
     return false;
 }
 
+int program_copy(const struct program *p, int client, const void *request, size_t n, struct err *e) {
+    char said[ERR_TEXT_MAX] = "";
+    autoclose int fd = -1, high = fcntl(client, F_DUPFD_CLOEXEC, READY_FD + 10);
+    if (high < 0)
+        return err_sys(e, "pass a connection on");
+    int code = start(p, "copy", NULL, high, &fd, e);
+    if (code)
+        return code;
+    if (write_all(fd, request, n) || shutdown(fd, SHUT_WR) || !listen_for(p, fd, RUN_WAIT_MS, said, sizeof(said)) ||
+        !str_eq(said, "ok"))
+        return err_set(e, E_LAUNCH, "%s", *said ? said : "the file's taker died");
+    return 0;
+}
+
 int program_run(const struct program *p, const char *dir, uint32_t *out_pid, struct err *e) {
     char said[ERR_TEXT_MAX] = "";
     autoclose int fd = -1;
-    int code = start(p, "run", dir, &fd, e);
+    int code = start(p, "run", dir, -1, &fd, e);
     if (code)
         return code;
     if (!listen_for(p, fd, RUN_WAIT_MS, said, sizeof(said)))
@@ -181,7 +209,7 @@ int program_run(const struct program *p, const char *dir, uint32_t *out_pid, str
 int program_sweep(const struct program *p, const char *dir, struct err *e) {
     char said[ERR_TEXT_MAX] = "";
     autoclose int fd = -1;
-    int code = start(p, "sweep", dir, &fd, e);
+    int code = start(p, "sweep", dir, -1, &fd, e);
     if (code)
         return code;
     if (!listen_for(p, fd, SWEEP_WAIT_MS, said, sizeof(said)))

@@ -21,6 +21,8 @@ void program_free(struct program *p);
 int program_run(const struct program *p, const char *dir, uint32_t *out_pid, struct err *e);
 /* `spurstepd sweep DIR`: 0 when the run has a result now, E_BUSY when a daemon lives. Blocks; any thread. */
 int program_sweep(const struct program *p, const char *dir, struct err *e);
+/* Starts `spurstepd copy` with the connection, and gives it its step_copy: 0 when it has that. Blocks; any thread. */
+int program_copy(const struct program *p, int fd, const void *request, size_t n, struct err *e);
 /* Whoever waits in program_run returns soon. */
 void program_stop(struct program *p);
 

@@ -16,7 +16,17 @@
 #define LOG_MAX (1u << 20)
 
 static char *path_in(const char *state_dir, const char *folder, uint64_t key) {
+    if (run_step(key))
+        return xasprintf("%s/%s/%u.%u.%u", state_dir, folder, run_job(key), run_start_no(key), run_step(key) - 1);
     return xasprintf("%s/%s/%u.%u", state_dir, folder, run_job(key), run_start_no(key));
+}
+
+struct run_name run_name(uint64_t key) {
+    struct run_name out;
+    int n = snprintf(out.text, sizeof(out.text), "job %u start %u", run_job(key), run_start_no(key));
+    if (run_step(key))
+        snprintf(out.text + n, sizeof(out.text) - (size_t)n, " step %u", run_step(key) - 1);
+    return out;
 }
 
 char *rundir_path(const char *state_dir, uint64_t key) {
@@ -72,10 +82,10 @@ static int fill(int dir, const struct step_plan *plan, const void *script, size_
     rec_encode(step_plan_rec(), plan, &bytes);
     if (bytes.n > STEP_PLAN_MAX)
         return err_set(e, E_TOO_BIG, "the job's environment is too big");
-    int code = plan->n_argv ? write_script(dir, plan, script, n_script, e) : 0;
+    int code = script ? write_script(dir, plan, script, n_script, e) : 0;
     if (!code)
         code = write_file(dir, STEP_LOG_FILE, "", 0, false, e);
-    return code ? code : write_file(dir, STEP_PLAN_FILE, bytes.p, bytes.n, true, e);
+    return code ? code : write_file(dir, STEP_PLAN_FILE, bytes.p, bytes.n, !plan->step_id, e);
 }
 
 static int sync_dir(const char *path, struct err *e) {
@@ -93,9 +103,9 @@ int rundir_create(const char *state_dir, uint64_t key, const struct step_plan *p
     if (dir < 0 || fchmod(dir, 0711))
         return err_sys(e, "open %s", path);
     int code = fill(dir, plan, script, n_script, e);
-    if (!code)
+    if (!code && !plan->step_id)
         code = sync_dir(path, e);
-    if (!code)
+    if (!code && !plan->step_id)
         code = sync_dir(runs, e);
     if (code)
         rundir_remove(state_dir, key);
@@ -171,9 +181,14 @@ void rundir_purge(const char *state_dir, uint64_t key) {
 }
 
 static bool parse_name(const char *name, uint64_t *out) {
-    unsigned job, start;
+    unsigned job, start, step;
     char rest;
-    if (sscanf(name, "%u.%u%c", &job, &start, &rest) != 2)
+    int n = sscanf(name, "%u.%u.%u%c", &job, &start, &step, &rest);
+    if (n == 3 && start <= RUN_START_MAX && step <= RUN_STEP_MAX) {
+        *out = step_run_key(job, start, step);
+        return true;
+    }
+    if (sscanf(name, "%u.%u%c", &job, &start, &rest) != 2 || start > RUN_START_MAX)
         return false;
     *out = run_key(job, start);
     return true;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The directories of runs below STATE: runs/JOB.START (see spurstepd/step.h) and ended/JOB.START, an empty file for
- * each run that was reported, so that its launch can't be played again. All functions block; any thread.
+ * The directories of runs below STATE: runs/JOB.START, of steps runs/JOB.START.STEP (see spurstepd/step.h), and
+ * ended/JOB.START[.STEP], an empty file for each that was reported, so that its launch can't be played again. All functions block; any thread.
  */
 #ifndef SPUR_SPURD_RUNDIR_H
 #define SPUR_SPURD_RUNDIR_H
@@ -17,7 +17,8 @@
 int rundir_init(const char *state_dir, struct err *e); /* makes runs/ and ended/ */
 char *rundir_path(const char *state_dir, uint64_t key); /* the caller frees */
 
-/* Writes all that the step daemon needs. On disk when it returns 0; nothing is left when it fails. */
+/* Writes all that the step daemon needs. On disk when it returns 0 (a step's may be lost with the machine, as the step
+ * is then); nothing is left when it fails. `script` NULL: none. */
 int rundir_create(const char *state_dir, uint64_t key, const struct step_plan *plan, const void *script,
                   size_t n_script, struct err *e);
 int rundir_read_plan(const char *state_dir, uint64_t key, struct arena *a, struct step_plan *out, struct err *e);

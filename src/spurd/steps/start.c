@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "spurd/launch/step.h"
 #include "spurd/launch/user.h"
 
 struct starting {
@@ -19,6 +20,31 @@ struct starting {
     struct err why;
     uint32_t pid, kill_wait_ms;
 };
+
+/* A step: from the ticket and what the client wants executed. */
+static int plan_step(struct starting *t, const char *dir, struct arena *a) {
+    struct stream_open open;
+    struct step_ticket k;
+    struct step_plan plan;
+    struct user_facts user;
+    struct launch_facts facts = t->task.s->conf.facts;
+    int code = rec_decode(stream_open_rec(), t->request.p, t->request.n, a, &open, &t->why);
+    if (!code)
+        code = rec_decode(step_ticket_rec(), open.ticket, open.n_ticket, a, &k, &t->why);
+    if (!code)
+        code = user_find(k.uid, k.gid, a, &user, &t->why);
+    if (code)
+        return code;
+    facts.run_dir = dir;
+    facts.cgroup = arena_printf(a, "%s-%u.%u", t->task.s->conf.cgroup_prefix, k.job_id, k.start_no);
+    facts.home = user.home;
+    facts.shell = user.shell;
+    facts.groups = user.groups;
+    facts.n_groups = user.n_groups;
+    code = launch_step_plan(&k, open.launch, &facts, a, &plan, &t->why);
+    t->kill_wait_ms = code ? 0 : plan.kill_wait_ms;
+    return code ? code : rundir_create(t->task.s->conf.state_dir, t->key, &plan, NULL, 0, &t->why);
+}
 
 static int plan_and_write(struct starting *t, const struct launch_request *q, const char *dir, struct arena *a) {
     struct launch_facts facts = t->task.s->conf.facts;
@@ -36,7 +62,8 @@ static int plan_and_write(struct starting *t, const struct launch_request *q, co
     code = launch_plan(q, &facts, a, &plan, &t->why);
     t->kill_wait_ms = code ? 0 : plan.kill_wait_ms;
     return code ? code
-                : rundir_create(t->task.s->conf.state_dir, t->key, &plan, q->script, q->n_script, &t->why);
+                : rundir_create(t->task.s->conf.state_dir, t->key, &plan, plan.n_argv ? q->script : NULL, q->n_script,
+                                &t->why);
 }
 
 /* The daemon did not say that it is ready. Either it can be kept from ever starting (the sweep writes a result, and
@@ -61,8 +88,11 @@ static void start_work(void *arg) {
     auto_arena a = {0};
     struct launch_request q;
     autofree char *dir = rundir_path(t->task.s->conf.state_dir, t->key);
-    t->code = rec_decode(launch_request_rec(), t->request.p, t->request.n, &a, &q, &t->why);
-    if (!t->code)
+    if (run_step(t->key))
+        t->code = plan_step(t, dir, &a);
+    else
+        t->code = rec_decode(launch_request_rec(), t->request.p, t->request.n, &a, &q, &t->why);
+    if (!t->code && !run_step(t->key))
         t->code = plan_and_write(t, &q, dir, &a);
     if (t->code == E_SYS || t->code == E_FULL) /* of this node; to the controller it is a launch that failed */
         t->code = t->why.code = E_LAUNCH;

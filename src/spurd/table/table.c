@@ -28,7 +28,7 @@ struct entry {
     VEC(struct waiter) waiters;          /* launches that want to know */
     struct step_terminate *term;         /* asked for while it starts */
     char *term_why;
-    struct step_result *result;          /* packed */
+    struct step_result *result;          /* packed; of a run in RUN_ENDING: it waits for its steps */
     struct table_ended ended;
 };
 
@@ -148,17 +148,62 @@ static void schedule_purge(struct table *t) {
 
 /* ---- ends ---- */
 
+static void terminate_entry(struct table *t, struct entry *en, uint64_t wait_ms, const char *why);
+
+static bool is_step_of(const struct entry *en, uint64_t run) {
+    return run_step(en->key) && run_of_step(en->key) == run;
+}
+
+/* The steps of a run that are not over. With a function: what it is to be done to each. */
+static uint32_t each_step(struct table *t, uint64_t run, void (*fn)(struct table *t, struct entry *en, void *arg),
+                          void *arg) {
+    size_t cursor = 0;
+    void *value;
+    uint32_t n = 0;
+    while (map64_next(&t->entries, &cursor, NULL, &value)) {
+        struct entry *en = value;
+        if (!is_step_of(en, run) || en->state == RUN_ENDED)
+            continue;
+        n++;
+        if (fn)
+            fn(t, en, arg);
+    }
+    return n;
+}
+
+static void end_step(struct table *t, struct entry *en, void *arg) {
+    if (en->state != RUN_ENDING)
+        terminate_entry(t, en, *(const uint32_t *)arg, NULL);
+}
+
+static void become_ended(struct table *t, struct entry *en) {
+    const struct step_result *result = en->result;
+    en->state = RUN_ENDED;
+    en->ended = (struct table_ended){.key = en->key, .result = result};
+    vec_push(&t->ended, en->key);
+    log_info("%s: ended, status %u:%u%s%s", run_name(en->key).text, result->wait_status >> 8, result->wait_status & 0x7f,
+             result->text ? ": " : "", result->text ? result->text : "");
+}
+
+/* A step is gone: was it the last one that its run's end waits for? */
+static void check_run(struct table *t, uint64_t run) {
+    struct entry *en = map64_get(&t->entries, run);
+    if (en && en->state == RUN_ENDING && en->result && !each_step(t, run, NULL, NULL))
+        become_ended(t, en);
+}
+
 static void on_ended(void *arg, uint64_t key, const struct step_result *result) {
     struct table *t = arg;
     struct entry *en = map64_get(&t->entries, key);
-    if (!en || en->state == RUN_ENDED)
+    if (!en || en->state == RUN_ENDED || en->result)
         return;
-    en->state = RUN_ENDED;
     en->result = rec_pack(step_result_rec(), result);
-    en->ended = (struct table_ended){.key = key, .result = en->result};
-    vec_push(&t->ended, key);
-    log_info("job %u start %u: ended, status %u:%u%s%s", run_job(key), run_start_no(key), result->wait_status >> 8,
-             result->wait_status & 0x7f, result->text ? ": " : "", result->text ? result->text : "");
+    if (!run_step(key) && each_step(t, key, end_step, &en->kill_wait_ms)) {
+        en->state = RUN_ENDING;
+    } else {
+        become_ended(t, en);
+        check_run(t, run_of_step(key));
+    }
     changed(t);
 }
 
@@ -203,7 +248,7 @@ static void adopt_one(void *arg, const struct steps_found *found) {
     struct entry *en = entry_new(t, found->key, found->uid, RUN_RUNNING);
     en->pid = found->pid;
     en->kill_wait_ms = found->kill_wait_ms;
-    log_info("job %u start %u: found", run_job(found->key), run_start_no(found->key));
+    log_info("%s: found", run_name(found->key).text);
 }
 
 void table_adopt(struct table *t, struct steps *steps) {
@@ -218,10 +263,12 @@ static void on_started(void *arg, int code, const struct err *why, uint32_t pid,
     struct table *t = en->table;
     must(en->state == RUN_STARTING);
     if (code) {
-        log_warn("job %u start %u: not started: %s", run_job(en->key), run_start_no(en->key), why->text);
+        uint64_t run = run_of_step(en->key);
+        log_warn("%s: not started: %s", run_name(en->key).text, why->text);
         map64_del(&t->entries, en->key);
         answer_waiters(en, code, why);
         entry_free(en);
+        check_run(t, run);
         changed(t);
         return;
     }
@@ -233,6 +280,22 @@ static void on_started(void *arg, int code, const struct err *why, uint32_t pid,
         (void)t->steps->terminate(t->steps->impl, en->key, en->term);
     }
     answer_waiters(en, 0, NULL);
+    changed(t);
+}
+
+/* `en` is one that is on its way already: then its answer is waited for. */
+static void start_entry(struct table *t, uint64_t key, struct entry *en, uint32_t uid, const void *bytes, size_t n,
+                        struct waiter waiter) {
+    bool is_new = !en;
+    if (is_new)
+        en = entry_new(t, key, uid, RUN_STARTING);
+    vec_push(&en->waiters, waiter);
+    if (!is_new)
+        return;
+    struct buf request = {0};
+    buf_add(&request, bytes, n);
+    log_info("%s: launch for user id %u", run_name(key).text, uid);
+    t->steps->start(t->steps->impl, key, request, on_started, en);
     changed(t);
 }
 
@@ -260,17 +323,46 @@ void table_launch(struct table *t, const struct launch_request *q, const void *b
                         q->start_no), &e, 0);
         return;
     }
-    bool is_new = !en;
-    if (is_new)
-        en = entry_new(t, key, q->spec->uid, RUN_STARTING);
-    vec_push(&en->waiters, (struct waiter){fn, arg});
-    if (!is_new)
+    if (q->start_no > RUN_START_MAX || q->job_id > JOB_ID_MAX) {
+        fn(arg, err_set(&e, E_SYNTAX, "job %u was started too often", q->job_id), &e, 0);
         return;
-    struct buf request = {0};
-    buf_add(&request, bytes, n);
-    log_info("job %u start %u: launch for user id %u", q->job_id, q->start_no, q->spec->uid);
-    t->steps->start(t->steps->impl, key, request, on_started, en);
-    changed(t);
+    }
+    start_entry(t, key, en, q->spec->uid, bytes, n, (struct waiter){fn, arg});
+}
+
+/* ---- steps ---- */
+
+int table_check_run(struct table *t, uint32_t job_id, uint32_t start_no, uint32_t uid, struct err *e) {
+    const struct entry *run = start_no <= RUN_START_MAX ? map64_get(&t->entries, run_key(job_id, start_no)) : NULL;
+    if (!run)
+        return err_set(e, E_JOB_ID, "job %u start %u is not here", job_id, start_no);
+    if (run->uid != uid)
+        return err_set(e, E_DENIED, "job %u start %u belongs to user id %u", job_id, start_no, run->uid);
+    return run->state == RUN_RUNNING ? 0 : err_set(e, run->state == RUN_STARTING ? E_BUSY : E_JOB_DONE, NULL);
+}
+
+bool table_is_forgotten(const struct table *t, uint64_t key) {
+    return map64_get(&t->forgotten, key) != NULL;
+}
+
+void table_step(struct table *t, const struct step_ticket *k, const void *bytes, size_t n, table_launched_fn fn,
+                void *arg) {
+    struct err e;
+    int code = k->start_no > RUN_START_MAX || k->step_id > RUN_STEP_MAX ? err_set(&e, E_STEP_ID, NULL) : 0;
+    uint64_t key = code ? 0 : step_run_key(k->job_id, k->start_no, k->step_id);
+    struct entry *en = code ? NULL : map64_get(&t->entries, key);
+    if (!code && !en && map64_get(&t->forgotten, key))
+        code = err_set(&e, E_CRED_REPLAY, NULL);
+    if (!code && !en)
+        code = table_check_run(t, k->job_id, k->start_no, k->uid, &e);
+    if (!code && en && en->uid != k->uid)
+        code = err_set(&e, E_DENIED, NULL);
+    if (code)
+        fn(arg, code, &e, 0);
+    else if (en && en->state != RUN_STARTING)
+        fn(arg, 0, NULL, en->pid);
+    else
+        start_entry(t, key, en, k->uid, bytes, n, (struct waiter){fn, arg});
 }
 
 /* ---- signal, terminate ---- */
@@ -285,6 +377,19 @@ static struct entry *find_for(struct table *t, uint32_t job_id, uint32_t start_n
     return *out_code ? NULL : en;
 }
 
+static struct entry *find_step(struct table *t, uint32_t job_id, uint32_t start_no, uint32_t step_id_plus_1) {
+    if (step_id_plus_1 - 1 > RUN_STEP_MAX)
+        return NULL;
+    struct entry *en = map64_get(&t->entries, step_run_key(job_id, start_no, step_id_plus_1 - 1));
+    return en && en->state != RUN_ENDED ? en : NULL;
+}
+
+static void signal_step(struct table *t, struct entry *en, void *arg) {
+    struct step_signal s = *(const struct step_signal *)arg;
+    s.batch_only = false;
+    (void)t->steps->signal(t->steps->impl, en->key, &s);
+}
+
 int table_signal(struct table *t, const struct signal_request *q, struct err *e) {
     int code;
     struct entry *en = find_for(t, q->job_id, q->start_no, q->uid, &code, e);
@@ -292,10 +397,35 @@ int table_signal(struct table *t, const struct signal_request *q, struct err *e)
         return code;
     if (en->state == RUN_STARTING)
         return err_set(e, E_BUSY, "job %u is being started", q->job_id);
+    struct step_signal s = {q->signal, q->batch_only || !q->step_id};
+    if (q->step_id) {
+        en = find_step(t, q->job_id, q->start_no, q->step_id);
+        return !en || t->steps->signal(t->steps->impl, en->key, &s) ? err_set(e, E_JOB_DONE, NULL) : 0;
+    }
+    uint32_t n = q->batch_only ? 0 : each_step(t, en->key, signal_step, &s);
+    /* Slurm's way: without --batch and --full a signal is for the steps; a job without any is its script. */
+    if (n && !q->full)
+        return 0;
     if (en->state == RUN_ENDED)
         return err_set(e, E_JOB_DONE, NULL);
-    struct step_signal s = {q->signal, q->batch_only};
+    s.batch_only = q->batch_only;
     return t->steps->signal(t->steps->impl, en->key, &s) ? err_set(e, E_JOB_DONE, NULL) : 0;
+}
+
+static void suspend_step(struct table *t, struct entry *en, void *arg) {
+    (void)t->steps->suspend(t->steps->impl, en->key, *(const bool *)arg);
+}
+
+int table_suspend(struct table *t, const struct suspend_run_request *q, struct err *e) {
+    int code;
+    bool resume = q->resume;
+    struct entry *en = find_for(t, q->job_id, q->start_no, q->uid, &code, e);
+    if (!en)
+        return code;
+    if (en->state == RUN_STARTING)
+        return err_set(e, E_BUSY, "job %u is being started", q->job_id);
+    each_step(t, en->key, suspend_step, &resume);
+    return t->steps->suspend(t->steps->impl, en->key, resume) ? err_set(e, E_JOB_DONE, NULL) : 0;
 }
 
 static void terminate_entry(struct table *t, struct entry *en, uint64_t wait_ms, const char *why) {
@@ -311,6 +441,34 @@ static void terminate_entry(struct table *t, struct entry *en, uint64_t wait_ms,
     }
 }
 
+struct ending {
+    uint64_t wait_ms;
+    const char *why;
+};
+
+static void terminate_each(struct table *t, struct entry *en, void *arg) {
+    const struct ending *how = arg;
+    terminate_entry(t, en, how->wait_ms, how->why);
+}
+
+/* As with runs: of a step that is not here nothing will be. */
+static int terminate_step(struct table *t, const struct terminate_request *q, const struct ending *how, struct err *e) {
+    if (q->step_id - 1 > RUN_STEP_MAX)
+        return err_set(e, E_STEP_ID, NULL);
+    uint64_t key = step_run_key(q->job_id, q->start_no, q->step_id - 1);
+    struct entry *en = map64_get(&t->entries, key);
+    if (!en) {
+        if (!map64_get(&t->forgotten, key)) {
+            t->steps->forget(t->steps->impl, key);
+            note_forgotten(t, key, now_unix(t) + FORGOTTEN_SECS);
+        }
+        return err_set(e, E_NOT_FOUND, "step %u.%u is not here", q->job_id, q->step_id - 1);
+    }
+    terminate_entry(t, en, how->wait_ms, how->why);
+    changed(t);
+    return 0;
+}
+
 int table_terminate(struct table *t, const struct terminate_request *q, struct err *e) {
     int code;
     uint32_t scale = t->conf.clock_scale ? t->conf.clock_scale : 1;
@@ -323,18 +481,25 @@ int table_terminate(struct table *t, const struct terminate_request *q, struct e
     }
     if (!en)
         return code;
-    terminate_entry(t, en, (uint64_t)q->kill_wait_secs * 1000 / scale, q->why);
+    struct ending how = {(uint64_t)q->kill_wait_secs * 1000 / scale, q->why};
+    if (q->step_id)
+        return terminate_step(t, q, &how, e);
+    each_step(t, en->key, terminate_each, &how);
+    terminate_entry(t, en, how.wait_ms, how.why);
     changed(t);
     return 0;
 }
 
 void table_end_strays(struct table *t, const struct run_ref *refs, uint32_t n) {
     for (uint32_t i = 0; i < n; i++) {
-        struct entry *en = map64_get(&t->entries, run_key(refs[i].job_id, refs[i].start_no));
+        uint64_t key = run_key(refs[i].job_id, refs[i].start_no) | (refs[i].step_id & 0x3fffff);
+        struct entry *en = map64_get(&t->entries, key);
         if (!en || en->state == RUN_ENDED || en->state == RUN_ENDING)
             continue;
-        log_warn("job %u start %u: the controller says that it should not run", refs[i].job_id, refs[i].start_no);
-        terminate_entry(t, en, en->kill_wait_ms, STRAY_WHY);
+        log_warn("%s: the controller says that it should not run", run_name(key).text);
+        struct ending how = {en->kill_wait_ms, STRAY_WHY};
+        each_step(t, key, terminate_each, &how);
+        terminate_entry(t, en, how.wait_ms, how.why);
     }
     if (n)
         changed(t);
@@ -344,7 +509,7 @@ void table_end_strays(struct table *t, const struct run_ref *refs, uint32_t n) {
 
 static int compare_refs(const void *a, const void *b) {
     const struct run_ref *x = a, *y = b;
-    uint64_t i = run_key(x->job_id, x->start_no), j = run_key(y->job_id, y->start_no);
+    uint64_t i = run_key(x->job_id, x->start_no) | x->step_id, j = run_key(y->job_id, y->start_no) | y->step_id;
     return i < j ? -1 : i > j;
 }
 
@@ -356,7 +521,7 @@ uint32_t table_refs(const struct table *t, struct arena *a, const struct run_ref
     void *value;
     while (map64_next(&t->entries, &cursor, &key, &value)) {
         const struct entry *en = value;
-        refs[n++] = (struct run_ref){run_job(key), run_start_no(key), en->state};
+        refs[n++] = (struct run_ref){run_job(key), run_start_no(key), en->state, run_step(key)};
     }
     qsort(refs, n, sizeof(*refs), compare_refs);
     *out = refs;

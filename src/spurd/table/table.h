@@ -3,6 +3,9 @@
  * The runs of this node. It answers the controller's launches, signals and terminations, and keeps what ended until the
  * controller has taken the report.
  *
+ * Steps of runs are entries as well. A run is over when its own processes and all its steps on this node are: its end
+ * ends them, and is told behind theirs.
+ *
  *     start ──► STARTING ──► RUNNING ──► ENDED ── reported ──► forgotten (its launch is refused as a replay) ──► gone
  *
  * A room: it sees time through `host` and runs through `steps` alone.
@@ -36,9 +39,17 @@ typedef void (*table_launched_fn)(void *arg, int code, const struct err *why, ui
  * a forgotten one E_CRED_REPLAY; of one that was meant for an earlier boot of the machine, and is not known, E_STALE. */
 void table_launch(struct table *t, const struct launch_request *q, const void *bytes, size_t n, table_launched_fn fn,
                   void *arg);
+/* A step of a run that is here, from a ticket that was checked and the bytes of its stream_open. The same; E_JOB_ID
+ * where the run is not here, E_JOB_DONE where it is ending, E_DENIED where it is another user's. */
+void table_step(struct table *t, const struct step_ticket *k, const void *bytes, size_t n, table_launched_fn fn,
+                void *arg);
+/* Whether the user's run is here and goes on: 0, or as table_step. */
+int table_check_run(struct table *t, uint32_t job_id, uint32_t start_no, uint32_t uid, struct err *e);
+bool table_is_forgotten(const struct table *t, uint64_t key);
 /* 0, E_NOT_FOUND (nothing of the run lives here), E_DENIED (another user's), E_BUSY (it is being started). */
 int table_signal(struct table *t, const struct signal_request *q, struct err *e);
 int table_terminate(struct table *t, const struct terminate_request *q, struct err *e);
+int table_suspend(struct table *t, const struct suspend_run_request *q, struct err *e);
 /* What the controller says should not be. Unknown ones are ignored. */
 void table_end_strays(struct table *t, const struct run_ref *refs, uint32_t n);
 
