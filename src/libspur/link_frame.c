@@ -82,32 +82,10 @@ static void acknowledge(struct link *l, uint32_t task, uint32_t k) {
 
 /* ---- what is heard ---- */
 
-/* A data frame without a copy of its bytes: they are most of what comes. */
-static bool read_data(const uint8_t *p, size_t n, struct stream_data *d) {
-    struct rd r = rd_of(p, n);
-    *d = (struct stream_data){0};
-    while (rd_left(&r) && !r.bad) {
-        uint64_t key = rd_varint(&r);
-        if (key == 1 << 3)
-            d->task = (uint32_t)rd_varint(&r);
-        else if (key == 2 << 3)
-            d->number = (uint32_t)rd_varint(&r);
-        else if (key == 3 << 3)
-            d->offset = rd_varint(&r);
-        else if (key == (4 << 3 | 2)) {
-            struct rd bytes = rd_bytes(&r);
-            d->bytes = bytes.p;
-            d->n_bytes = (uint32_t)rd_left(&bytes);
-        } else
-            return false;
-    }
-    return !r.bad;
-}
-
 static enum link_dealt deal_data(struct link *l, const uint8_t *p, size_t n) {
     struct spur_streams *s = l->s;
     struct stream_data d;
-    if (!read_data(p, n, &d) || d.task >= s->n_tasks || s->task[d.task].node != l->index ||
+    if (stream_data_read(p, n, &d) || d.task >= s->n_tasks || s->task[d.task].node != l->index ||
         (d.number != STREAM_OUT && d.number != STREAM_ERR))
         return LINK_BROKEN;
     struct link_task *t = &s->task[d.task];
@@ -153,9 +131,7 @@ static enum link_dealt deal_welcome(struct link *l, const struct stream_welcome 
     for (uint32_t i = 0; i < w->n_have; i++)
         if (w->have[i].number == STREAM_IN)
             have = MAX(have, w->have[i].offset);
-    if (have > s->ring_end || have < s->ring_start)
-        return s->takes_input ? LINK_BROKEN : LINK_TAKEN;
-    if (l->state != LINK_OPENING)
+    if (l->state != LINK_OPENING || (s->takes_input && (have > s->ring_end || have < s->ring_start)))
         return LINK_BROKEN;
     s->n_dialing--;
     l->state = LINK_OPEN;
@@ -173,6 +149,9 @@ static enum link_dealt deal_welcome(struct link *l, const struct stream_welcome 
 static enum link_dealt deal_refused(struct link *l, const struct stream_refused *r) {
     int code = -(int)r->error;
     if (code == E_BUSY || code == E_STOPPING || code == E_NOT_LEADER || code == E_UNREACHABLE || code == E_DEADLINE)
+        return LINK_LATER;
+    bool is_unknown = code == E_STEP_ID || code == E_NOT_FOUND;
+    if (is_unknown && l->was_welcome && l->s->launch && !l->s->over_ms) /* the agent is back before its steps are */
         return LINK_LATER;
     link_fail(l, err_known(code) && code ? code : E_INTERNAL, "%s", r->text ? r->text : err_sentence(code));
     return LINK_GONE;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * sattach: the streams of a step that runs already.
+ * sattach: the output of a step that runs already. Its input stays srun's.
  */
 #include <stdio.h>
 #include <string.h>
@@ -19,7 +19,7 @@ struct sattach {
 static int set_filter(struct opt_run *r, const struct opt_row *o, const char *value) {
     struct sattach *s = r->ctx;
     uint64_t task;
-    int which = o->name[0] == 'i' ? STREAM_IN : o->name[0] == 'o' ? STREAM_OUT : STREAM_ERR;
+    int which = o->name[0] == 'o' ? STREAM_OUT : STREAM_ERR;
     if (str_to_u64(value, UINT32_MAX - 2, &task))
         return opt_bad_value(r, o);
     s->filter[which] = (uint32_t)task + 1;
@@ -30,7 +30,7 @@ static int set_filter(struct opt_run *r, const struct opt_row *o, const char *va
 static const struct opt_row rows[] = {
     {"error-filter", 0, "task", OPT_CALL, 0, 0, set_filter, NULL, "stderr of this task only"},
     {"help", 'h', NULL, OPT_HELP, 0, 0, NULL, NULL, "show this help message"},
-    {"input-filter", 0, "task", OPT_CALL, 0, 0, set_filter, NULL, "stdin to this task only"},
+    {"input-filter", 0, "task", OPT_NOT_YET},
     {"label", 'l', NULL, OPT_BOOL, 0, A(run.label), NULL, NULL, "prepend task number to lines of stdout and stderr"},
     {"layout", 0, NULL, OPT_BOOL, 0, A(layout), NULL, NULL, "print the layout of the step's tasks and exit"},
     {"output-filter", 0, "task", OPT_CALL, 0, 0, set_filter, NULL, "stdout of this task only"},
@@ -45,7 +45,7 @@ static const struct opt_row rows[] = {
 const struct opt_table *cmd_sattach_options(void) {
     static const struct opt_table t = {
         .usage = "[OPTIONS...] jobid.stepid",
-        .brief = "[-l] [--layout] [--input-filter=task] [--output-filter=task] [--error-filter=task] jobid.stepid",
+        .brief = "[-l] [--layout] [--output-filter=task] [--error-filter=task] jobid.stepid",
         .row = rows, .n = ARRAY_LEN(rows), .usage_exit = 1};
     return &t;
 }
@@ -70,8 +70,7 @@ static void show_layout(const struct step *step) {
 static int attach(struct sattach *s, const struct job_name *name) {
     struct cli *c = s->run.job.c;
     struct err e = {0};
-    struct srun_step st = {.s = &s->run, .job_id = name->target.job_id, .is_attach = true, .in_fd = STDIN_FILENO,
-                           .in_task = s->filter[STREAM_IN] ? s->filter[STREAM_IN] - 1 : STREAM_ALL_TASKS,
+    struct srun_step st = {.s = &s->run, .job_id = name->target.job_id, .is_attach = true, .in_fd = -1,
                            .only_task = {s->filter[STREAM_OUT], s->filter[STREAM_ERR]}};
     struct attach_request request = {.job_id = name->target.job_id, .step_id = name->step_id + 1};
     int rc = cli_call(c, WIRE_Controller_Attach, &request, &st.reply, &e);

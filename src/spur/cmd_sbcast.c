@@ -86,20 +86,29 @@ static void on_text(void *arg, uint32_t node, const char *text) {
     cli_say(s->c, "%s: %s", node_name(s, node), text);
 }
 
-/* The exit code is the errno of the node, as Slurm's. */
+/* The errno that a node's text ends in; 0: none. */
+static int errno_of(const char *text) {
+    for (int e = 1; e < 134; e++)
+        if (str_ends(text, strerror(e)))
+            return e;
+    return 0;
+}
+
+/* The exit code is the node's errno, as Slurm's. */
+static void fail(struct sbcast *s, uint32_t node, const char *text) {
+    int error = errno_of(text);
+    const char *why = error ? strerror(error) : text;
+    cli_error(s->c, "REQUEST_FILE_BCAST(%s): %s", node_name(s, node), why ? why : "");
+    s->rc = error ? error : 1;
+}
+
 static void on_done(void *arg, uint32_t node, const struct stream_done *d) {
-    struct sbcast *s = arg;
-    if (!d->wait_status && !d->text)
-        return;
-    int error = (int)d->wait_status;
-    cli_error(s->c, "REQUEST_FILE_BCAST(%s): %s", node_name(s, node), d->text ? d->text : strerror(error));
-    s->rc = error > 0 && error < 256 ? error : 1;
+    if (d->wait_status || d->text)
+        fail(arg, node, d->text ? d->text : err_sentence(E_INTERNAL));
 }
 
 static void on_failed(void *arg, uint32_t node, const struct err *why) {
-    struct sbcast *s = arg;
-    cli_error(s->c, "REQUEST_FILE_BCAST(%s): %s", node_name(s, node), why->text);
-    s->rc = s->rc ? s->rc : why->code == E_EXISTS ? EEXIST : 1;
+    fail(arg, node, why->text);
 }
 
 /* ---- sending ---- */

@@ -30,6 +30,7 @@ struct run {
     struct spur_attend *attend;
     int signal_fd;
     bool input_ended, input_waits; /* waits: the terminal belongs to another process group */
+    bool any_text;   /* a node had something to say */
     bool is_leaving; /* sattach: by a signal */
     bool is_aborted, abort_told, is_terminated, wait_told, lost_node, stdout_gone, start_failed;
     int64_t interrupt_ms; /* of the last ^C; 0: none */
@@ -104,6 +105,7 @@ static bool on_data(void *arg, uint32_t node, uint32_t task, uint32_t number, co
 static void on_text(void *arg, uint32_t node, const char *text) {
     struct run *r = arg;
     const struct step_node *n = &r->st->reply.step->nodes[node];
+    r->any_text = true;
     srun_output_text(r->output, n->n_ranks ? n->ranks[0] : 0, text);
     if (strstr(text, "*** STEP ") && !strstr(text, "DUE TO TASK FAILURE")) { /* somebody else ends it */
         if (r->st->err.fd >= 0)
@@ -114,8 +116,6 @@ static void on_text(void *arg, uint32_t node, const char *text) {
 
 static void on_exited(void *arg, uint32_t node, const struct stream_exit *x) {
     struct run *r = arg;
-    if (x->text)
-        on_text(r, node, x->text);
     srun_tasks_exited(&r->tasks, x);
     if (r->s->bad_exit == BAD_EXIT_KILLS && r->tasks.any_bad && r->tasks.n_over < r->tasks.n_tasks && !r->is_aborted) {
         srun_tasks_tell(&r->tasks, UINT32_MAX);
@@ -125,7 +125,7 @@ static void on_exited(void *arg, uint32_t node, const struct stream_exit *x) {
 
 static void on_done(void *arg, uint32_t node, const struct stream_done *d) {
     struct run *r = arg;
-    if (d->text)
+    if (d->text && !r->any_text) /* most often it was a line of its own before */
         on_text(r, node, d->text);
     srun_tasks_tell(&r->tasks, node);
 }
@@ -135,7 +135,7 @@ static void on_failed(void *arg, uint32_t node, const struct err *why) {
     struct run *r = arg;
     const char *name = r->st->reply.step->nodes[node].name;
     auto_str step = {0};
-    if (why->code == E_UNREACHABLE || why->code == E_STEP_ID || why->code == E_NOT_FOUND) {
+    if (why->code == E_UNREACHABLE || why->code == E_STEP_ID || why->code == E_NOT_FOUND || why->code == E_JOB_DONE) {
         cli_error(r->c, "Node failure on %s: %s", name, why->text);
         r->lost_node = true;
     } else {

@@ -266,6 +266,8 @@ static int settle_error(struct srun_step *st, uint32_t n_tasks, enum where outpu
         st->is_err_with_out = true;
         return 0;
     }
+    if (!s->error && output == ONE_TASK)
+        st->only_task[1] = st->only_task[0];
     switch (error) {
     case FILE_HERE:
         if (output == FILE_A_TASK) /* as Slurm: made, and left empty */
