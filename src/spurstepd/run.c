@@ -293,15 +293,19 @@ void run_on_channel(struct run *r, struct task *t) {
 static void explain_failure(struct run *r, struct task *t) {
     if (!t->failure.has)
         return;
+    if (r->is_step && t->failure.kind != CHILD_BROKEN) { /* its client is told with the task's exit */
+        if (t->failure.kind == CHILD_NO_FILE) {
+            t->wait_status = STEP_WAIT_OPEN_FAILED;
+            say(r, t->failure.text);
+        }
+        return;
+    }
     memcpy(r->result_text, t->failure.text, sizeof(t->failure.text));
     r->result.text = r->result_text;
-    if (t->failure.kind == CHILD_NO_FILE) {
+    if (t->failure.kind == CHILD_NO_FILE)
         t->wait_status = STEP_WAIT_OPEN_FAILED;
-        if (r->is_step)
-            say(r, t->failure.text);
-    } else if (t->failure.kind == CHILD_BROKEN) {
+    else if (t->failure.kind == CHILD_BROKEN)
         r->result.never_started = true;
-    }
 }
 
 /* A signal counts more than a code, then the larger number does. */
