@@ -75,6 +75,17 @@ static int check_script(struct check *st) {
     return script_check((const char *)st->req->script, st->req->n_script, st->e);
 }
 
+/* As Slurm: a job that names no memory shows DefMemPerCPU as its own wish, and keeps it when the configuration changes. */
+static void fill_memory(struct check *st) {
+    struct job_spec *s = &st->sub->spec;
+    uint64_t each = room_rconf(st->sub->room)->def_mem_per_cpu_mb;
+    if (!each || s->mem_all || s->mem_node_mb || job_spec_more(s)->mem_cpu_mb)
+        return;
+    struct job_more *more = arena_memdup(&st->sub->arena, job_spec_more(s), sizeof(*more));
+    more->mem_cpu_mb = each;
+    s->more = more;
+}
+
 static int fill_defaults(struct check *st) {
     struct job_spec *s = &st->sub->spec;
     uint32_t tasks_per_node = MIN(job_spec_more(s)->tasks_per_node, NODES_ASKED_MAX);
@@ -96,6 +107,7 @@ static int fill_defaults(struct check *st) {
             s->max_nodes = MAX(s->max_nodes > s->n_tasks ? s->n_tasks : s->max_nodes, 1u);
     }
     s->min_nodes = MAX(s->min_nodes, 1u);
+    fill_memory(st);
     if (s->nice > NICE_MAX || s->nice < -NICE_MAX)
         return err_set(st->e, E_SYNTAX, "Invalid nice value, must be between -%d and %d", NICE_MAX, NICE_MAX);
     if (s->nice < 0 && !st->who->is_admin)
