@@ -249,9 +249,14 @@ static int make_node(struct agent *a, struct err *e) {
     facts_node(o->hostname, o->cpus, o->memory_mb, o->features, &a->arena, &a->node);
     a->node.address = o->address ? o->address : facts_listen_address(o->listen, &a->arena);
     a->node.agent_start_unix = clock_unix_ms(&a->clock) / 1000;
-    int code = cred_key_load_or_make(path, &a->key, e);
+    struct gres_list gres;
+    int code = options_read_gres(o, a->node.name, &a->arena, &gres, e);
+    if (!code)
+        code = cred_key_load_or_make(path, &a->key, e);
     if (code)
         return code;
+    a->node.gres = gres.p;
+    a->node.n_gres = gres.n;
     a->node.public_key = a->key.pub.b;
     a->node.n_public_key = CRED_PUBLIC_SIZE;
     return load_controller_key(a, e);
@@ -271,7 +276,9 @@ static int make_steps(struct agent *a, struct err *e) {
                   .containment = o->containment,
                   .clock_scale = o->clock_scale,
                   .is_root = geteuid() == 0,
-                  .own_uid = geteuid()},
+                  .own_uid = geteuid(),
+                  .gres = a->node.gres,
+                  .n_gres = a->node.n_gres},
     };
     return steps_local_new(a->loop, a->pool, &conf, &events, &a->steps, e);
 }

@@ -39,6 +39,9 @@ static const char help_text[] =
     "  -f, --config FILE          spur.conf, read for [logging] (default " CONFIG_PATH " where it exists)\n"
     "  --cpus N, --memory-mb N    sizes to register (default: the machine's)\n"
     "  --features A,B             features to register\n"
+    "  --gres NAME[:TYPE]:N,…     generic resources to register, such as gpu:a100:2\n"
+    "  --gres-files FILES         device files of the first of them, such as /dev/nvidia[0-1]\n"
+    "  --gres-config FILE         the same from lines as Slurm's gres.conf has them\n"
     "  --containment KIND         how runs are held together: auto, cgroup-v2, cgroup-v1, process (default auto)\n"
     "  --log-level LEVEL          error, warn, info, debug\n"
     "  --log-format FORMAT        text, json\n"
@@ -52,7 +55,7 @@ static const char help_text[] =
     "  -h, --help\n";
 
 enum { OPT_CONTROLLER = 256, OPT_LISTEN, OPT_ADDRESS, OPT_STATE_DIR, OPT_TOKEN, OPT_KEY, OPT_CPUS, OPT_MEMORY,
-       OPT_FEATURES, OPT_CONTAINMENT, OPT_LEVEL, OPT_FORMAT, OPT_FILE, OPT_READY, OPT_READY_FD, OPT_SCALE, OPT_FAULTS };
+       OPT_FEATURES, OPT_GRES, OPT_GRES_FILES, OPT_GRES_CONFIG, OPT_CONTAINMENT, OPT_LEVEL, OPT_FORMAT, OPT_FILE, OPT_READY, OPT_READY_FD, OPT_SCALE, OPT_FAULTS };
 
 static const struct option table[] = {
     {"controller", required_argument, NULL, OPT_CONTROLLER},
@@ -66,6 +69,9 @@ static const struct option table[] = {
     {"cpus", required_argument, NULL, OPT_CPUS},
     {"memory-mb", required_argument, NULL, OPT_MEMORY},
     {"features", required_argument, NULL, OPT_FEATURES},
+    {"gres", required_argument, NULL, OPT_GRES},
+    {"gres-files", required_argument, NULL, OPT_GRES_FILES},
+    {"gres-config", required_argument, NULL, OPT_GRES_CONFIG},
     {"containment", required_argument, NULL, OPT_CONTAINMENT},
     {"log-level", required_argument, NULL, OPT_LEVEL},
     {"log-format", required_argument, NULL, OPT_FORMAT},
@@ -134,6 +140,9 @@ static bool take_text(int c, const char *text, struct options *o) {
                       : c == OPT_KEY      ? &o->controller_key
                       : c == 'f'          ? &o->config
                       : c == OPT_FEATURES ? &o->features
+                      : c == OPT_GRES     ? &o->gres
+                      : c == OPT_GRES_FILES ? &o->gres_files
+                      : c == OPT_GRES_CONFIG ? &o->gres_config
                       : c == OPT_LEVEL    ? &o->log_level
                       : c == OPT_FORMAT   ? &o->log_format
                       : c == OPT_FILE     ? &o->log_file
@@ -169,6 +178,10 @@ static bool check(const struct options *o, int argc, char **argv) {
     }
     if (o->hostname && (!*o->hostname || strpbrk(o->hostname, "/ \t\n,[]") || strlen(o->hostname) > 255)) {
         fprintf(stderr, "spurd: error: '%s' is no name for a node\n", o->hostname);
+        return false;
+    }
+    if ((o->gres && o->gres_config) || (o->gres_files && !o->gres)) {
+        fputs("spurd: error: --gres-files goes with --gres, and --gres-config stands for both\n", stderr);
         return false;
     }
     return check_logging(o);
@@ -256,6 +269,21 @@ static int read_text(const char *path, struct buf *out, struct err *e) {
             return err_set(e, E_TOO_BIG, "%s is larger than %u bytes", path, CONFIG_MAX);
     }
     return 0;
+}
+
+int options_read_gres(const struct options *o, const char *node_name, struct arena *a, struct gres_list *out, struct err *e) {
+    auto_buf text = {0};
+    *out = (struct gres_list){0};
+    if (o->gres)
+        return gres_read(o->gres, o->gres_files, a, out, e);
+    if (!o->gres_config)
+        return 0;
+    int code = read_text(o->gres_config, &text, e);
+    if (code)
+        return code;
+    buf_u8(&text, 0);
+    code = gres_config_read((const char *)text.p, node_name, a, out, e);
+    return code ? err_wrap(e, "%s", o->gres_config) : 0;
 }
 
 /* All that is wrong, one a line, as spurctld --check-config tells it; the error is the first of it. */

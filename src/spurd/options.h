@@ -10,9 +10,11 @@
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "spurd/gres.h"
 
 struct options {
     const char *controllers, *listen, *hostname, *address, *state_dir, *token, *controller_key, *config;
+    const char *gres, *gres_files, *gres_config;
     const char *features, *log_level, *log_format, *log_file, *ready_file;
     uint32_t cpus;
     uint64_t memory_mb;
@@ -26,6 +28,8 @@ struct options {
 enum options_do { OPTIONS_RUN, OPTIONS_DONE, OPTIONS_WRONG };
 /* Prints help, version and what is wrong itself. Texts are borrowed from argv, the environment and the arena. */
 enum options_do options_read(int argc, char **argv, struct options *out);
+/* The generic resources that --gres or --gres-config name, of this node. */
+int options_read_gres(const struct options *o, const char *node_name, struct arena *a, struct gres_list *out, struct err *e);
 /* Reads the configuration (where there is one) for what no flag says. */
 int options_read_config(struct options *o, struct arena *a, struct err *e);
 

@@ -44,7 +44,8 @@ NODE = {"node_id": (1, "u"), "name": (2, "s"), "cpus": (3, "u"), "mem_mb": (4, "
 SPEC = {"n_tasks": (2, "u"), "cpus_per_task": (5, "u"), "kill_on_bad_exit": (15, "b"), "wait_secs": (16, "u")}
 STEP = {"job_id": (1, "u"), "start_no": (2, "u"), "id": (3, "u"), "spec": (4, SPEC), "uid": (5, "u"), "nodes": (7, [NODE])}
 JOB_SPEC = {"name": (1, "s"), "uid": (2, "u"), "gid": (3, "u"), "user": (4, "s"), "group": (5, "s")}
-JOB_NODE = {"node_id": (1, "u"), "name": (2, "s"), "cpus": (3, "u"), "mem_mb": (4, "u"), "n_tasks": (5, "u")}
+GRES = {"name": (1, "s"), "type": (2, "s"), "count": (3, "u"), "indexes": (4, "U")}
+JOB_NODE = {"node_id": (1, "u"), "name": (2, "s"), "cpus": (3, "u"), "mem_mb": (4, "u"), "n_tasks": (5, "u"), "gres": (8, [GRES])}
 TICKET = {"use": (1, "u"), "node_name": (2, "s"), "job_id": (3, "u"), "start_no": (4, "u"), "step_id": (5, "u"), "uid": (6, "u"),
           "gid": (7, "u"), "user": (8, "s"), "expires_unix": (9, "i"), "step": (10, STEP), "spec": (11, JOB_SPEC),
           "job_nodes": (12, [JOB_NODE]), "node_index": (13, "u"), "cluster_name": (14, "s"), "kill_wait_secs": (15, "u"), "partition": (16, "s")}
@@ -222,7 +223,14 @@ class World:
             q.script = f"#!/bin/bash\n{script}\n".encode()
         else:
             q.spec.more.interactive = True
-        q.nodes.add(node_id=1, name="n1", cpus=8, mem_mb=more.pop("mem_mb", 0), n_tasks=1)
+        node = q.nodes.add(node_id=1, name="n1", cpus=8, mem_mb=more.get("mem_mb", 0), n_tasks=1)
+        for index in more.get("gpus", []):
+            node.gres.add(name="gpu", count=1, indexes=[index])
+        if "array" in more:
+            q.array.job_id, q.array.task = more["array"]
+            q.spec.more.array = "3-9:2"
+            for task in range(3, 10, 2):
+                q.spec.more.array_ranges.add(first=task, last=task)
         self.call("Launch", q, self.next_job)
         return self.next_job
 

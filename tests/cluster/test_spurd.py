@@ -31,7 +31,7 @@ def test_version_and_help():
     got = spurd("--help")
     assert got.returncode == 0 and got.stderr == ""
     for flag in ("--controller", "--listen", "--hostname", "--address", "--state-dir", "--token", "--controller-key", "--config",
-                 "--cpus", "--memory-mb", "--features", "--containment", "--log-level", "--log-format", "--log-file",
+                 "--gres", "--gres-files", "--gres-config", "--cpus", "--memory-mb", "--features", "--containment", "--log-level", "--log-format", "--log-file",
                  "--ready-file", "--ready-fd", "--foreground", "--test-clock-scale", "--test-faults"):
         assert flag in got.stdout
 
@@ -46,6 +46,7 @@ def test_version_and_help():
     (["--log-level=loud"], "--log-level takes error, warn, info or debug"),
     (["--log-format=xml"], "--log-format takes text or json"),
     (["--containment=docker"], "--containment takes auto"),
+    (["--gres-files=/dev/null"], "--gres-files goes with --gres"),
     (["-N", "a/b"], "'a/b' is no name for a node"),
     (["-N", ""], "is no name for a node"),
     (["--test-clock-scale=10"], "needs a --state-dir of its own"),

@@ -201,6 +201,45 @@ def test_suspend_and_resume(world, job):
     s.wait_done()
 
 
+# ---- devices, arrays ----
+
+
+@pytest.mark.root
+def test_devices_of_others_can_not_be_opened(tmp_path):
+    if not os.path.exists("/sys/fs/cgroup/devices"):
+        pytest.skip("needs the devices controller of version 1")
+    tmp_path.chmod(0o755)
+    os.mknod(tmp_path / "gpu0", 0o20666, os.makedev(1, 5))  # zero
+    os.mknod(tmp_path / "gpu1", 0o20666, os.makedev(1, 7))  # full
+    (tmp_path / "gres.conf").write_text(f"# two\nName=gpu Type=a100 File={tmp_path}/gpu[0-1]\nNodeName=other Name=gpu File=/dev/null\n")
+    world = w.World(tmp_path, ["--gres-config", str(tmp_path / "gres.conf")])
+    try:
+        gres = world.registered[0].node.gres
+        assert [(g.name, g.type, g.count, list(g.files)) for g in gres] == [("gpu", "a100", 2, [f"{tmp_path}/gpu0", f"{tmp_path}/gpu1"])]
+        look = "for i in 0 1; do (: <gpu$i) 2>/dev/null && echo open $i; done; env | grep -E 'VISIBLE|GPU'; echo all"
+        job = world.job(f"({look}) >script.out; sleep 100", gpus=[1])
+        wait_for(lambda: (tmp_path / "script.out").exists() and "all" in (tmp_path / "script.out").read_text())
+        text = (tmp_path / "script.out").read_text()
+        assert "open 1" in text and "open 0" not in text
+        for line in ("CUDA_VISIBLE_DEVICES=1", "ROCR_VISIBLE_DEVICES=1", "GPU_DEVICE_ORDINAL=1", "SLURM_JOB_GPUS=1", "SLURM_GPUS_ON_NODE=1"):
+            assert line in text.splitlines()
+        nodes = [{"node_id": 1, "name": "n1", "cpus": 8, "n_tasks": 1, "gres": [{"name": "gpu", "count": 1, "indexes": [1]}]}]
+        raw, signature = world.ticket(job, job_nodes=nodes)
+        s = w.Stream(world.port, raw, signature, world.launch_record("bash", "-c", look)).wait_done()
+        assert "open 1" in s.text() and "open 0" not in s.text() and "SLURM_STEP_GPUS=1" in s.text()
+    finally:
+        world.close()
+
+
+def test_an_array_task_knows_itself(world):
+    world.job("env | grep ARRAY | sort; sleep 100", array=(50, 5 + 1))
+    path = world.root / "slurm-50_5.out"
+    wait_for(lambda: path.exists() and "SPUR_ARRAY_TASK_STEP" in path.read_text())
+    want = {"JOB_ID": 50, "TASK_ID": 5, "TASK_COUNT": 4, "TASK_MIN": 3, "TASK_MAX": 9, "TASK_STEP": 2}
+    got = dict(line.split("=") for line in path.read_text().split())
+    assert got == {f"{p}_ARRAY_{k}": str(v) for p in ("SLURM", "SPUR") for k, v in want.items()}
+
+
 # ---- much, slow, broken ----
 
 
