@@ -90,6 +90,8 @@ static enum link_dealt deal_data(struct link *l, const uint8_t *p, size_t n) {
         return LINK_BROKEN;
     struct link_task *t = &s->task[d.task];
     uint32_t k = d.number == STREAM_ERR;
+    if (d.offset > t->got[k] && !s->launch) /* who attaches gets what comes from now on */
+        t->got[k] = t->acked[k] = d.offset;
     if (d.offset > t->got[k]) /* something is missing */
         return LINK_BROKEN;
     uint64_t known = t->got[k] - d.offset;

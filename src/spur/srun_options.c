@@ -270,6 +270,8 @@ const char *srun_env_get(const char *name) {
     for (size_t i = 0; !value && i < ARRAY_LEN(same); i++)
         if (str_eq(name, same[i].name))
             value = getenv(same[i].other);
+    if (value && str_eq(name, "SLURM_OOM_KILL_STEP") && str_eq(value, "0")) /* a job's environment says so of itself */
+        return NULL;
     if (value && !*value && (strstr(name, "GPUS") || strstr(name, "GRES") || strstr(name, "MEM")))
         return NULL;
     return value;

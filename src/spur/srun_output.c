@@ -19,6 +19,7 @@
 struct held {
     uint8_t *p;
     uint32_t n, cap;
+    bool broke; /* unbuffered, with labels: we ended its line */
 };
 
 struct srun_output {
@@ -116,6 +117,22 @@ static void by_lines(struct srun_output *o, struct sink *k, uint32_t stream, con
     }
 }
 
+/* As Slurm: each piece is a line. The line's own end, where it comes later, is not another one. */
+static void in_pieces(struct srun_output *o, struct sink *k, uint32_t stream, const uint8_t *p, size_t n) {
+    struct held *h = &o->hold[stream];
+    if (h->broke && *p == '\n') {
+        p++;
+        n--;
+    }
+    h->broke = false;
+    put(o, k, stream, p, n);
+    if (k->owner) {
+        sink_put(k, "\n", 1);
+        k->owner = 0;
+        h->broke = true;
+    }
+}
+
 bool srun_output_data(struct srun_output *o, uint32_t task, uint32_t number, const uint8_t *p, size_t n) {
     uint32_t which = number == STREAM_ERR, stream = task * 2 + which, only = o->conf.only_task[which];
     struct sink *k = o->conf.sink[which];
@@ -125,12 +142,10 @@ bool srun_output_data(struct srun_output *o, uint32_t task, uint32_t number, con
         return false;
     if (!n) {
         ended(o, k, stream);
+    } else if (o->conf.unbuffered && o->conf.label) {
+        in_pieces(o, k, stream, p, n);
     } else if (o->conf.unbuffered || (o->conf.n_tasks == 1 && !o->conf.label)) {
         put(o, k, stream, p, n);
-        if (o->conf.label && k->owner) { /* as Slurm: each piece a line */
-            sink_put(k, "\n", 1);
-            k->owner = 0;
-        }
     } else {
         by_lines(o, k, stream, p, n);
     }

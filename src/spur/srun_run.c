@@ -107,7 +107,7 @@ static void on_text(void *arg, uint32_t node, const char *text) {
     const struct step_node *n = &r->st->reply.step->nodes[node];
     r->any_text = true;
     srun_output_text(r->output, n->n_ranks ? n->ranks[0] : 0, text);
-    if (strstr(text, "*** STEP ") && !strstr(text, "DUE TO TASK FAILURE")) { /* somebody else ends it */
+    if (strstr(text, "*** STEP ") && !r->is_terminated) { /* somebody else ends it */
         if (r->st->err.fd >= 0)
             sink_flush(&r->st->err);
         tell_abort(r);
@@ -334,6 +334,7 @@ static void wait_is_over(struct run *r) {
     cli_say(r->c, "Terminating %s", step_name(r, &name));
     r->is_terminated = true;
     send_signal(r, SIGKILL);
+    tell_abort(r);
 }
 
 /* What is due now; lowers the time until the next look. */

@@ -91,7 +91,7 @@ static int fill(struct srun_step *st, struct step_spec *p) {
         .req_nodes = j->req_nodes, .n_req_nodes = j->n_req_nodes, .exc_nodes = j->exc_nodes,
         .n_exc_nodes = j->n_exc_nodes, .tasks_per_node = s->job.more.tasks_per_node,
         .time_limit_min = j->time_limit_min == TIME_LIMIT_NONE ? 0 : j->time_limit_min, .overlap = s->overlap,
-        .exact = s->exact, .kill_on_bad_exit = s->bad_exit == BAD_EXIT_KILLS, .wait_secs = s->wait_secs,
+        .exact = s->exact, .kill_on_bad_exit = s->bad_exit == BAD_EXIT_KILLS, /* not -W: that counts over all nodes, here */
         .submit_line = j->submit_line, .submit_host = j->submit_host, .work_dir = j->work_dir,
         .cyclic = s->distribution && str_eq(s->distribution, "cyclic"), .pty = s->pty};
     if (st->alloc) { /* what the job was given is the step's */

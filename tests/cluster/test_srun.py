@@ -357,8 +357,9 @@ def test_a_killed_agent_loses_no_byte(new_cluster):
         for _ in range(50):
             seen.append(p.stdout.readline())
         node.start()
-    out, err = p.communicate(timeout=60 * spurtest.PATIENCE)
-    every = b"".join(seen).splitlines() + out.splitlines()
+    every = b"".join(seen).splitlines() + p.stdout.read().splitlines()
+    err = p.stderr.read()
+    p.wait(60 * spurtest.PATIENCE)
     for task in (b"0", b"1"):
         assert [line for line in every if line.startswith(task)] == [b"%s: line %d" % (task, i) for i in range(1, 3001)]
     assert p.returncode == 0, err
