@@ -54,7 +54,7 @@ static void complain(const struct srun_alloc *a, int code, const char *text) {
     const char *sentence = err_sentence(code), *last = strrchr(text, '\n');
     if (last) { /* what is wrong in lines of their own, the last one says why the job was not taken */
         for (const char *at = text; at < last; at += strcspn(at, "\n") + 1)
-            cli_error(c, "%.*s", (int)strcspn(at, "\n"), at);
+            cli_error(c, "%s", arena_strndup(&c->arena, at, strcspn(at, "\n")));
         text = last + 1;
     } else if ((code == E_NODES_UNAVAIL || code == E_TOO_MANY_CPUS) && !str_eq(text, sentence)) {
         cli_error(c, "%s", text);
@@ -68,13 +68,23 @@ static void complain(const struct srun_alloc *a, int code, const char *text) {
         cli_error(c, "Unable to allocate resources: %s", text);
 }
 
+/* --test-only: when and where. */
+static void say_test(const struct srun *s, const struct submit_reply *reply) {
+    auto_str when = {0}, nodes = {0};
+    cli_time(reply->start_unix, "Unknown", &when);
+    hostlist_compact(reply->nodes, reply->n_nodes, &nodes);
+    cli_say(s->job.c, "Job %u to start at %s a using %u processors on nodes %s in partition %s", reply->job_id,
+            str_text(&when), reply->n_cpus, str_text(&nodes), reply->partition ? reply->partition : "(null)");
+}
+
 static int submit(struct srun_alloc *a) {
     struct srun *s = a->s;
     struct cli *c = s->job.c;
     struct err e = {0};
     uint8_t token[TOKEN_SIZE];
     spur_token(token);
-    struct submit_request request = {.token = token, .n_token = sizeof(token), .spec = &s->job.spec};
+    struct submit_request request = {.token = token, .n_token = sizeof(token), .spec = &s->job.spec,
+                                     .test_only = s->job.test_only};
     struct submit_reply reply = {0};
     int rc = cli_call(c, WIRE_Controller_Submit, &request, &reply, &e);
     if (rc) {
@@ -84,6 +94,8 @@ static int submit(struct srun_alloc *a) {
     for (uint32_t i = 0; i < reply.n_warnings && !s->job.quiet; i++)
         cli_say(c, "warning: %s", reply.warnings[i]);
     a->job_id = reply.job_id;
+    if (s->job.test_only)
+        say_test(s, &reply);
     return 0;
 }
 
@@ -182,7 +194,7 @@ static int wait_for_nodes(struct srun_alloc *a) {
 
 int srun_alloc_get(struct srun_alloc *a) {
     int rc = submit(a);
-    if (rc)
+    if (rc || a->s->job.test_only)
         return rc;
     if (a->s->job.verbose)
         cli_say(a->s->job.c, "JobId=%u returned by the controller", a->job_id);

@@ -212,7 +212,7 @@ static const struct opt_row rows[] = {
     LATER("task-epilog", 0, "program", "TASK_EPILOG"),
     LATER("task-prolog", 0, "program", "TASK_PROLOG"),
     {"tasks-per-node", 0, "n", OPT_NOT_YET, OPT_HIDDEN},
-    LATER("test-only", 0, NULL, NULL),
+    FLAG("test-only", 0, S(test_only), NULL, "say when and where it could start, and run nothing"),
     LATER("thread-spec", 0, "n", "THREAD_SPEC"),
     LATER("threads", 'T', "n", "THREADS"),
     LATER("threads-per-core", 0, "n", "THREADS_PER_CORE"),
@@ -332,6 +332,10 @@ bool srun_settle(struct srun *s, const struct opt_run *r) {
     }
     if (!job_ask_settle(&s->job.ask))
         return false;
+    if (s->is_inside && s->job.test_only) {
+        cli_error(s->job.c, "option --test-only of a step is not supported yet (see docs/compatibility.md)");
+        return false;
+    }
     if (!j->name && s->n_argv) {
         const char *slash = strrchr(s->argv[0], '/');
         j->name = slash && slash[1] ? slash + 1 : s->argv[0];

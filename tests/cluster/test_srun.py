@@ -160,6 +160,14 @@ def test_refusals(shared):
         assert got.returncode == 1 and "is not supported yet" in got.stderr, option
 
 
+def test_test_only(shared):
+    before = shared.run("squeue -h -t all").stdout.count("\n")
+    got = srun(shared, "--test-only", "-N2", "-n4", "touch", "never")
+    assert got.returncode == 0
+    assert re.fullmatch(r"srun: Job \d+ to start at \S+ a using 4 processors on nodes n\[1-2\] in partition debug\n", got.stderr)
+    assert not (shared.work / "never").exists() and shared.run("squeue -h -t all").stdout.count("\n") == before
+
+
 def test_steps_of_a_batch_job(shared):
     job = shared.batch("""
 srun -l echo a | sort
