@@ -40,12 +40,17 @@ static void begin(struct rig *g, uint32_t nodes) {
     }
 }
 
-static void end_step(struct rig *g, uint32_t job, uint32_t step) {
-    const struct step *st = rig_get_step(g, job, step);
+static bool is_on(const struct step *st, const char *name) {
     for (uint32_t i = 0; i < st->n_nodes; i++)
-        for (uint32_t k = 0; k < g->n_nodes; k++)
-            if (str_eq(g->node[k].name, st->nodes[i].name))
-                assert_int_equal(rig_step_report(g, &g->node[k], job, 1, step, 0), 0);
+        if (str_eq(st->nodes[i].name, name))
+            return true;
+    return false;
+}
+
+static void end_step(struct rig *g, uint32_t job, uint32_t step) {
+    for (uint32_t k = 0; k < g->n_nodes; k++)
+        if (is_on(rig_get_step(g, job, step), g->node[k].name))
+            assert_int_equal(rig_step_report(g, &g->node[k], job, 1, step, 0), 0);
 }
 
 /* "n1:0,1 n2:2" */

@@ -21,7 +21,7 @@ struct run {
     uint64_t key;
     uint32_t uid, cpus, kill_wait_ms;
     uint32_t wait_status; /* when it ends by itself */
-    bool is_batch, is_live, is_ended;
+    bool is_batch, is_live, is_ended, is_stopped;
     uint32_t timer_no; /* of the event that counts */
     uint32_t known;    /* life of the agent that has heard of its start, or found it */
     struct step_result result;
@@ -180,6 +180,14 @@ static int steps_terminate(void *impl, uint64_t key, const struct step_terminate
     return 0;
 }
 
+static int steps_suspend(void *impl, uint64_t key, bool resume) {
+    struct run *r = run_of(impl, key);
+    if (!r || !r->is_live)
+        return E_NOT_FOUND;
+    r->is_stopped = !resume;
+    return 0;
+}
+
 static void steps_forget(void *impl, uint64_t key) {
     struct vagent *a = impl;
     struct run *r = run_of(a, key);
@@ -264,6 +272,12 @@ static void serve(void *ctx, struct vrequest *rq) {
         code = check(a, rq, q.node_name, q.job_id, q.start_no, q.uid, &e);
         if (!code)
             code = table_terminate(a->table, &q, &e);
+    } else if (strcmp(rq->method, wire_method(WIRE_Agent_Suspend)->path) == 0) {
+        struct suspend_run_request q;
+        must(rec_decode(suspend_run_request_rec(), rq->message.p, rq->message.n, &arena, &q, NULL) == 0);
+        code = check(a, rq, q.node_name, q.job_id, q.start_no, q.uid, &e);
+        if (!code)
+            code = table_suspend(a->table, &q, &e);
     } else {
         struct signal_request q;
         must(rec_decode(signal_request_rec(), rq->message.p, rq->message.n, &arena, &q, NULL) == 0);
@@ -283,7 +297,14 @@ struct vagent *vagent_new(struct vworld *w, const char *name, uint32_t cpus, uin
     a->node = (struct node){.name = a->name, .address = a->name, .port = 6818, .cpus = cpus, .mem_mb = mem_mb,
                             .sockets = 1, .cores_per_socket = cpus, .threads_per_core = 1,
                             .public_key = a->key.pub.b, .n_public_key = CRED_PUBLIC_SIZE, .boot_id = a->boot_id};
-    a->steps = (struct steps){a, steps_find, steps_start, steps_signal, steps_terminate, steps_forget, steps_purge};
+    a->steps = (struct steps){.impl = a,
+                              .find = steps_find,
+                              .start = steps_start,
+                              .signal = steps_signal,
+                              .terminate = steps_terminate,
+                              .suspend = steps_suspend,
+                              .forget = steps_forget,
+                              .purge = steps_purge};
     snprintf(a->boot_id, sizeof(a->boot_id), "boot-%u", a->boots++);
     return a;
 }
