@@ -12,7 +12,10 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "base/vec.h"
+#include "core/model/constraint.h"
 #include "core/sched/ask.h"
+#include "core/sched/gate.h"
+#include "core/sched/license.h"
 #include "core/sched/sched.h"
 
 static bool has_name(const char *const *names, uint32_t n, const char *name) {
@@ -58,6 +61,13 @@ struct survey { /* of a partition's nodes, empty */
     uint32_t n_asked;
     const struct job_spec *spec;
     struct ask_size size;
+    struct features features;
+    struct ask_want want[ASK_WANTS_MAX];
+    uint32_t n_wants;
+    uint64_t total[ASK_WANTS_MAX];   /* by want: what the nodes that fit have in all, */
+    uint64_t best_of[ASK_WANTS_MAX]; /* and what the richest has */
+    uint32_t *n_group;  /* by group of features: nodes that fit and have it */
+    uint32_t *n_alt;    /* by alternative */
     bool is_choice;     /* -w names more nodes than it may have: it gets some of them */
     bool is_named_bad;  /* a node of -w is not in the partition, or too small */
     uint32_t n_nodes, n_with_cpus, n_with_mem;
@@ -79,15 +89,67 @@ static bool is_named(const struct survey *s, const struct node *n) {
     return has_name(s->spec->req_nodes, s->spec->n_req_nodes, n->name);
 }
 
+/* What an empty node has of a want. */
+static uint64_t has_gres(const struct node *n, const struct ask_want *w) {
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < n->n_gres; i++) {
+        if (str_eq(n->gres[i].name, w->name) && (!w->type || str_eq(n->gres[i].type, w->type)))
+            sum += MIN(n->gres[i].count, GRID_MEM_MAX);
+    }
+    return sum;
+}
+
+static uint32_t by_gres(const struct survey *s, const struct node *n, uint32_t tasks) {
+    for (uint32_t i = 0; i < s->n_wants && tasks; i++) {
+        uint64_t have = has_gres(n, &s->want[i]);
+        if (!have || have < s->want[i].node)
+            return 0;
+        if (s->want[i].task)
+            tasks = (uint32_t)MIN(tasks, have / s->want[i].task);
+    }
+    return tasks;
+}
+
+/* Whether it has what each node must have, and some alternative. */
+static bool is_featured(const struct survey *s, const struct node *n) {
+    const struct features *f = &s->features;
+    bool ok = f->n_alts == 0;
+    for (uint32_t i = 0; i < f->n_alts && !ok; i++)
+        ok = features_match(&f->alt[i], n->features, n->n_features);
+    return ok && features_match(&f->all, n->features, n->n_features);
+}
+
+static void count_featured(struct survey *s, const struct node *n) {
+    for (uint32_t i = 0; i < s->features.n_groups; i++)
+        s->n_group[i] += features_match(&s->features.group[i].expr, n->features, n->n_features);
+    for (uint32_t i = 0; i < s->features.n_alts; i++)
+        s->n_alt[i] += features_match(&s->features.alt[i], n->features, n->n_features);
+    for (uint32_t i = 0; i < s->n_wants; i++)
+        s->total[i] += has_gres(n, &s->want[i]);
+    for (uint32_t i = 0; i < s->n_wants; i++)
+        s->best_of[i] = MAX(s->best_of[i], has_gres(n, &s->want[i]));
+}
+
+/* For itself alone it takes all CPUs, and memory for them. */
+static bool is_too_full(const struct survey *s, uint32_t cpus, uint64_t mem) {
+    uint32_t most = s->part->max_cpus_per_node;
+    return s->size.share == SHARE_NONE &&
+           ((most && most < cpus) || s->size.task_mem_mb / s->size.cpus_per_task * cpus > mem);
+}
+
 static void survey_node(struct survey *s, const struct node *n) {
     uint32_t cpus = MIN(n->cpus, GRID_CPUS_MAX);
     uint64_t mem = MIN(n->mem_mb, GRID_MEM_MAX);
+    uint32_t most = s->part->max_cpus_per_node;
+    uint64_t each = (uint64_t)s->size.cpus_per_task * MAX(s->size.tasks_per_node, 1);
     s->n_nodes++;
-    s->n_with_cpus += cpus >= s->size.cpus_per_task;
+    s->n_with_cpus += cpus >= each;
     s->n_with_mem += mem >= s->size.mem_mb && mem >= s->size.task_mem_mb;
     if (has_name(s->spec->exc_nodes, s->spec->n_exc_nodes, n->name) || (s->is_choice && !is_named(s, n)))
         return;
-    uint32_t tasks = ask_tasks_in(&s->size, cpus, (int64_t)mem, mem);
+    bool is_out = !is_featured(s, n) || is_too_full(s, cpus, mem);
+    cpus = most ? MIN(cpus, most) : cpus;
+    uint32_t tasks = is_out ? 0 : by_gres(s, n, ask_tasks_in(&s->size, cpus, (int64_t)mem, mem));
     if (!tasks) {
         s->is_named_bad |= is_named(s, n) && !s->is_choice;
         return;
@@ -96,10 +158,13 @@ static void survey_node(struct survey *s, const struct node *n) {
     s->sum += tasks;
     s->most = MAX(s->most, tasks);
     vec_push(&s->room, tasks);
+    count_featured(s, n);
 }
 
 /* Enough has been seen to say yes. */
 static bool is_enough(const struct survey *s) {
+    if (s->n_wants || s->features.n_groups || s->features.n_alts || s->size.tasks_per_node)
+        return false; /* all nodes are looked at */
     if (s->n_fit < s->size.min_nodes || s->sum < s->size.n_tasks)
         return false;
     return s->n_fit <= s->size.max_nodes || s->most >= s->size.n_tasks;
@@ -147,6 +212,37 @@ static bool is_outside(const struct survey *s, const struct view *v) {
     return false;
 }
 
+static bool is_group_short(const struct survey *s) {
+    for (uint32_t i = 0; i < s->features.n_groups; i++) {
+        if (s->n_group[i] < s->features.group[i].count)
+            return true;
+    }
+    return false;
+}
+
+/* Features and resources that the nodes together don't have. */
+static bool is_short(const struct survey *s) {
+    const struct features *f = &s->features;
+    bool some = f->n_alts == 0;
+    for (uint32_t i = 0; i < f->n_alts; i++)
+        some |= s->n_alt[i] >= s->size.min_nodes;
+    for (uint32_t i = 0; i < s->n_wants; i++) {
+        const struct ask_want *w = &s->want[i];
+        some &= s->total[i] >= MAX(w->job, w->task ? w->task * s->size.n_tasks : 0);
+        some &= !w->job || w->job >= s->size.min_nodes;
+    }
+    return !some;
+}
+
+/* In all of so few nodes as it may have: of resources for the job as a whole. */
+static bool is_split_short(const struct survey *s) {
+    for (uint32_t i = 0; i < s->n_wants; i++) {
+        if (s->want[i].job && s->size.max_nodes < s->n_fit && s->best_of[i] * s->size.max_nodes < s->want[i].job)
+            return true;
+    }
+    return false;
+}
+
 static int judge(struct survey *s, struct err *e) {
     const struct ask_size *z = &s->size;
     if (!s->n_nodes || z->min_nodes > z->max_nodes)
@@ -155,9 +251,11 @@ static int judge(struct survey *s, struct err *e) {
         return err_set(e, E_TOO_MANY_CPUS, "CPU count per node can not be satisfied");
     if (!s->n_with_mem)
         return err_set(e, E_NODES_UNAVAIL, "Memory specification can not be satisfied");
+    if (is_group_short(s))
+        return err_set(e, E_NODES_UNAVAIL, NULL);
     if (z->min_nodes > s->n_nodes) /* waits: PartitionNodeLimit */
         return 0;
-    if (s->is_named_bad || s->n_fit < z->min_nodes)
+    if (s->is_named_bad || s->n_fit < z->min_nodes || is_short(s) || is_split_short(s))
         return err_set(e, E_NODES_UNAVAIL, NULL);
     if (!s->spec->max_nodes || sum_largest(s, z->max_nodes) >= z->n_tasks) /* else waits: PartitionConfig */
         return 0;
@@ -166,8 +264,25 @@ static int judge(struct survey *s, struct err *e) {
     return 0;
 }
 
+/* Numbers of nodes that features and resources ask for. */
+static void ask_resources(struct survey *s, struct arena *a) {
+    const struct job_more *m = job_spec_more(s->spec);
+    uint64_t n = 0;
+    features_parse(m->features, a, &s->features, NULL); /* was readable: check_features */
+    s->n_wants = ask_wants(m->gres, m->n_gres, s->want);
+    s->n_group = arena_calloc(a, s->features.n_groups + 1, sizeof(*s->n_group));
+    s->n_alt = arena_calloc(a, s->features.n_alts + 1, sizeof(*s->n_alt));
+    for (uint32_t i = 0; i < s->features.n_groups; i++)
+        n += s->features.group[i].count;
+    s->size.min_nodes = MAX(s->size.min_nodes, (uint32_t)MIN(n, UINT32_MAX));
+    if (!s->spec->max_nodes)
+        s->size.max_nodes = MAX(s->size.max_nodes, (uint32_t)MIN(n, UINT32_MAX));
+}
+
 static int possible_in(const struct view *v, const struct job *j, const struct part *p, struct err *e) {
     struct survey s = {.part = p, .spec = j->spec, .size = ask_size_of(j, p, v->cluster->conf)};
+    auto_arena a = {0};
+    ask_resources(&s, &a);
     s.is_choice = s.spec->n_req_nodes > s.size.max_nodes;
     if (is_outside(&s, v))
         return err_set(e, E_NODES_UNAVAIL, NULL);
@@ -188,10 +303,81 @@ static const struct part *find_part(const struct view *v, const char *name, size
     return NULL;
 }
 
+static bool some_node_has(void *arg, const char *name) {
+    const struct view *v = arg;
+    const struct node *n;
+    for (uint64_t k = 0; (n = view_next_node(v, &k)); k++) {
+        if (has_name(n->features, n->n_features, name))
+            return true;
+    }
+    const struct rconf *c = v->cluster->conf;
+    for (uint32_t i = 0; c && i < c->n_overlays; i++) {
+        if (has_name(c->overlays[i].features, c->overlays[i].n_features, name))
+            return true;
+    }
+    return false;
+}
+
+static bool is_gres_known(const struct view *v, const char *name) {
+    const struct node *n;
+    for (uint64_t k = 0; (n = view_next_node(v, &k)); k++) {
+        for (uint32_t i = 0; i < n->n_gres; i++) {
+            if (str_eq(n->gres[i].name, name))
+                return true;
+        }
+    }
+    const struct rconf *c = v->cluster->conf;
+    for (uint32_t i = 0; c && i < c->n_overlays; i++) {
+        for (uint32_t k = 0; k < c->overlays[i].n_gres; k++) {
+            if (str_eq(c->overlays[i].gres[k].name, name))
+                return true;
+        }
+    }
+    return false;
+}
+
+static bool is_mixed(const struct job_more *m, const struct gres_ask *g) {
+    for (uint32_t i = 0; i < m->n_gres; i++) {
+        if (str_eq(m->gres[i].name, g->name) && m->gres[i].per == g->per && !m->gres[i].type != !g->type)
+            return true;
+    }
+    return false;
+}
+
+/* What nobody has or knows is refused, even of a held job. */
+static int check_resources(const struct view *v, const struct job_spec *s, struct err *e) {
+    const struct job_more *m = job_spec_more(s);
+    auto_arena a = {0};
+    struct features f;
+    int rc = features_parse(m->features, &a, &f, e);
+    if (rc)
+        return rc;
+    if (!features_known(&f, some_node_has, (void *)v))
+        return err_set(e, E_FEATURE, NULL);
+    for (uint32_t i = 0; i < m->n_gres; i++) {
+        if (m->gres[i].count && !is_gres_known(v, m->gres[i].name))
+            return err_set(e, E_GRES, NULL);
+        if (is_mixed(m, &m->gres[i]))
+            return err_set(e, E_GRES, "Invalid GRES specification (with and without type identification)");
+    }
+    if (m->n_licenses && licenses_never(v->cluster->conf, s))
+        return err_set(e, E_LICENSE, NULL);
+    return 0;
+}
+
+/* 0, or why this partition doesn't take its jobs at all. */
+static int access_of(const struct part *p, const struct job *j) {
+    if (gate_access(p, j) != REASON_PARTITION_CONFIG)
+        return 0;
+    return p->root_only ? E_DENIED : E_PART_GROUP;
+}
+
 /* All names must be known; one partition that could run it is enough. */
 int sched_possible(const struct view *v, const struct job *j, struct err *e) {
     const struct job_spec *s = j->spec;
     int rc = check_names(v, s, e);
+    if (!rc)
+        rc = check_resources(v, s, e);
     if (rc)
         return rc;
     bool is_held = j->hold != HOLD_NONE || s->hold;
@@ -206,13 +392,18 @@ int sched_possible(const struct view *v, const struct job *j, struct err *e) {
         if (p->state == PART_INACTIVE || p->state == PART_DRAIN)
             continue;
         struct err here = {0};
+        int denied = access_of(p, j);
+        if (denied && !is_open)
+            why = (struct err){.code = denied};
+        if (denied)
+            continue;
         if (!is_possible && (is_held || !possible_in(v, j, p, &here)))
             is_possible = true;
-        if (!is_open)
+        if (!is_open && here.code)
             why = here; /* the first one's */
         is_open = true;
     }
     if (is_possible)
         return 0;
-    return is_open ? err_set(e, why.code, "%s", why.text) : err_set(e, E_PARTITION_DOWN, NULL);
+    return err_set(e, why.code, *why.text ? "%s" : NULL, why.text);
 }

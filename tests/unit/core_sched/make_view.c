@@ -53,6 +53,14 @@ uint32_t world_part(struct world *w, struct part p) {
     return p.id;
 }
 
+static bool fill_array(const struct job_spec *spec, uint32_t id, struct job_array *out) {
+    const struct job_more *m = job_spec_more(spec);
+    *out = (struct job_array){.job_id = id, .pending = m->array_ranges, .n_pending = m->n_array_ranges,
+                              .max_running = m->array_max_running};
+    out->n = array_count(m->array_ranges, m->n_array_ranges);
+    return m->n_array_ranges != 0;
+}
+
 uint32_t world_submit(struct world *w, struct job_spec spec, int64_t now) {
     if (!spec.partition)
         spec.partition = "debug";
@@ -65,6 +73,9 @@ uint32_t world_submit(struct world *w, struct job_spec spec, int64_t now) {
     struct job j = {.id = w->next_job++, .spec = &spec, .state = JOB_PENDING, .submit_ms = now * 1000,
                     .eligible_unix = now, .nice = spec.nice, .deps = spec.deps, .n_deps = spec.n_deps};
     j.hold = spec.hold ? HOLD_USER : HOLD_NONE;
+    struct job_array array;
+    if (fill_array(&spec, j.id, &array))
+        j.array = &array;
     world_put_job(w, &j);
     return j.id;
 }
@@ -82,6 +93,25 @@ static void change_nodes(struct world *w, const struct job *j, int by) {
     }
 }
 
+/* The task becomes a job of its own, unless it is the last that waits. */
+static void split_task(struct world *w, struct job *j, uint32_t task) {
+    static struct job_array array; /* until the record is packed */
+    auto_arena a = {0};
+    struct array_range one = {task, task};
+    struct job head = *(const struct job *)cow_get(w->jobs.root, j->id);
+    struct job_array rest = *head.array;
+    rest.pending = array_without(&a, head.array->pending, head.array->n_pending, &one, 1, &rest.n_pending);
+    array = (struct job_array){.job_id = head.array->job_id, .task = task + 1};
+    if (!rest.n_pending)
+        array = rest, array.task = task + 1;
+    j->array = &array;
+    if (!rest.n_pending)
+        return;
+    head.array = &rest;
+    world_put_job(w, &head);
+    j->id = w->next_job++;
+}
+
 void world_start(struct world *w, const struct sched_start *st, int64_t now) {
     struct job j = *(const struct job *)cow_get(w->jobs.root, st->job_id);
     j.state = JOB_RUNNING;
@@ -91,7 +121,15 @@ void world_start(struct world *w, const struct sched_start *st, int64_t now) {
     j.n_nodes = st->n_nodes;
     j.time_limit_min = st->time_limit_min;
     j.start_ms = now * 1000;
+    struct job_rare rare = *job_rare_of(&j);
+    if (st->n_licenses) {
+        rare.licenses = st->licenses;
+        rare.n_licenses = st->n_licenses;
+        j.rare = &rare;
+    }
     change_nodes(w, &j, 1);
+    if (st->array_task)
+        split_task(w, &j, st->array_task - 1);
     world_put_job(w, &j);
 }
 
