@@ -129,10 +129,12 @@ static void add_place(struct env *env, const struct making *m, uint32_t umask) {
         env_twin(env, "LAUNCH_NODE_IPADDR", "%s", l->launch_address);
         env_twin(env, "SRUN_COMM_HOST", "%s", l->launch_address);
     }
-    if (l->submit_dir && !env_get(env, "SLURM_SUBMIT_DIR"))
-        env_twin(env, "SUBMIT_DIR", "%s", l->submit_dir);
-    if (l->submit_host && !env_get(env, "SLURM_SUBMIT_HOST"))
-        env_twin(env, "SUBMIT_HOST", "%s", l->submit_host);
+    const char *dir = env_get(env, "SLURM_SUBMIT_DIR") ? env_get(env, "SLURM_SUBMIT_DIR") : l->submit_dir;
+    const char *host = env_get(env, "SLURM_SUBMIT_HOST") ? env_get(env, "SLURM_SUBMIT_HOST") : l->submit_host;
+    if (dir)
+        env_twin(env, "SUBMIT_DIR", "%s", dir);
+    if (host)
+        env_twin(env, "SUBMIT_HOST", "%s", host);
     if (m->f->config_path)
         env_twin(env, "CONF", "%s", m->f->config_path);
     env_twin(env, "UMASK", "%04o", umask);
