@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "spur/command.h"
+#include "spur/flavor.h"
 
 static void name(const struct opt_row *o, struct str *out) {
     str_addc(out, '`');
@@ -96,4 +97,5 @@ void compat_page(struct str *out) {
             "- Accounts and QOS are kept and shown; nothing enforces them yet.\n"
             "- Programs that are linked against Slurm's library (PySlurm, libslurm-perl, slurm-drmaa, pam_slurm_adopt, plugins)\n"
             "  can't work: there is no such library here.\n");
+    flavor_print(out);
 }

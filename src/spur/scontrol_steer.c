@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "spur/flavor.h"
 #include "spur/job_facts.h"
 #include "spur/job_select.h"
 #include "spur/scontrol.h"
@@ -75,6 +76,12 @@ static bool read_words(struct scontrol *s, struct scontrol_targets *out) {
 
 /* ---- what came of it ---- */
 
+static const char *plain_reason(uint32_t error) {
+    if (!cli_policy()->plain_reasons)
+        return "";
+    return error == (uint32_t)-E_JOB_ID ? " (not found)" : error == (uint32_t)-E_JOB_PENDING ? " (already pending)" : "";
+}
+
 const char *scontrol_tell(const struct results *reply) {
     const char *last = NULL;
     for (uint32_t i = 0; i < reply->n_results; i++) {
@@ -83,9 +90,9 @@ const char *scontrol_tell(const struct results *reply) {
             continue;
         last = r->text && *r->text ? r->text : err_sentence(-(int)r->error);
         if (r->id_text && *r->id_text)
-            fprintf(stderr, "%s for job %s\n", last, r->id_text);
+            fprintf(stderr, "%s for job %s%s\n", last, r->id_text, plain_reason(r->error));
         else
-            fprintf(stderr, "%s for job %u\n", last, r->job_id);
+            fprintf(stderr, "%s for job %u%s\n", last, r->job_id, plain_reason(r->error));
     }
     return last;
 }

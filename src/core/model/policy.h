@@ -22,6 +22,8 @@ enum flavor { FLAVOR_SLURM = 0, FLAVOR_AMD = 1 };
       "`NodeList=` is the first of them")                                                                                  \
     P(bool, believed_is_operator, false, true, "`[auth] plugin = \"none\"`, administrators' actions",                      \
       "need an administrator", "are anybody's: the client is believed")                                                    \
+    P(bool, plain_reasons, false, true, "`scontrol` on a job that is unknown, or waits already", "Slurm's sentence",         \
+      "`(not found)`, `(already pending)` behind it")                                                                      \
     P(uint32_t, kill_wait_secs, 30, 5, "`kill_wait_secs` where spur.conf has none", "30", "5")
 
 #define POLICY_FIELD(type, field, slurm, amd, about, slurms, amds) type field;
