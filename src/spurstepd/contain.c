@@ -405,6 +405,16 @@ bool contain_remove(const struct contain *c) {
     return all;
 }
 
+void contain_remove_planned(const struct step_plan *plan) {
+    struct hierarchies hs;
+    char dir[CONTAIN_PATH];
+    hierarchies_find(&hs);
+    for (unsigned i = 0; i < hs.n; i++) {
+        if (!run_path(&hs.h[i], plan, dir))
+            (void)remove_group(dir);
+    }
+}
+
 uint32_t contain_kill_marked(const char *run_id) {
     char line[512];
     struct pids found = {0};

@@ -63,6 +63,9 @@ uint64_t contain_peak_kb(const struct contain *c); /* 0: not known */
 /* Removes the run's cgroups; false: one is still busy. */
 bool contain_remove(const struct contain *c);
 
+/* The same for a run whose daemon was gone before it could say what it made. */
+void contain_remove_planned(const struct step_plan *plan);
+
 /* Kills what carries SPUR_RUN_ID=run_id in its environment, wherever it is. Returns how many there were. */
 uint32_t contain_kill_marked(const char *run_id);
 

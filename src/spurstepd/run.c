@@ -408,18 +408,6 @@ int64_t run_next_ms(const struct run *r) {
 
 /* ---- requests ---- */
 
-int run_signal(struct run *r, const struct step_signal *s, struct err *e) {
-    if (s->signal < 1 || s->signal > 64)
-        return err_set(e, E_SYNTAX, "no such signal: %u", s->signal);
-    if (r->state >= STEP_ENDING)
-        return err_set(e, E_JOB_DONE, NULL);
-    if (!s->batch_only)
-        contain_signal(&r->contain, (int)s->signal);
-    else if (r->n_tasks && r->task[0].pid > 0)
-        (void)kill(r->task[0].pid, (int)s->signal);
-    return 0;
-}
-
 static void say_cancelled(const struct run *r, const char *why) {
     char stamp[40], text[400], id[40];
     struct timespec ts;
@@ -433,6 +421,20 @@ static void say_cancelled(const struct run *r, const char *why) {
     snprintf(text, sizeof(text), "*** %s %s ON %s CANCELLED AT %s %s ***", r->is_step ? "STEP" : "JOB", id,
              r->plan.node_name, stamp, why && str_starts(why, "DUE ") ? why : "DUE to SIGNAL Terminated");
     say(r, text);
+}
+
+int run_signal(struct run *r, const struct step_signal *s, struct err *e) {
+    if (s->signal < 1 || s->signal > 64)
+        return err_set(e, E_SYNTAX, "no such signal: %u", s->signal);
+    if (r->state >= STEP_ENDING)
+        return err_set(e, E_JOB_DONE, NULL);
+    if (r->is_step && s->signal == SIGKILL)
+        say_cancelled(r, "DUE to SIGNAL Killed");
+    if (!s->batch_only)
+        contain_signal(&r->contain, (int)s->signal);
+    else if (r->n_tasks && r->task[0].pid > 0)
+        (void)kill(r->task[0].pid, (int)s->signal);
+    return 0;
 }
 
 int run_terminate(struct run *r, const struct step_terminate *t, struct err *e) {

@@ -57,6 +57,8 @@ static void judge(const struct step_history *h, const struct step_plan *plan, st
     if (!h->has_daemon) {
         out->never_started = true;
         out->text = "the node agent stopped before the job was started";
+        if (plan->node_name)
+            contain_remove_planned(plan);
         return;
     }
     out->start_ms = h->daemon.at_ms;

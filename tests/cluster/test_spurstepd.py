@@ -229,6 +229,16 @@ def test_no_cgroup_is_left(root, containment):
     assert not groups_of(run)
 
 
+@needs_root
+def test_a_sweep_removes_groups_that_were_never_noted(root):
+    run = w.Run(root, "true")
+    made = [path / f"{run.node}-{run.job_id}.1" / "batch" for path in (*CGROUP.glob("*/spur"), CGROUP / "spur") if path.exists()]
+    for path in made:
+        path.mkdir(parents=True)
+    assert run.sweep().returncode == 0 and run.result()["never_started"]
+    assert made and not groups_of(run)
+
+
 # ---- requests ----
 
 
