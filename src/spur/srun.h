@@ -21,6 +21,7 @@ struct srun {
     const char *distribution, *job_id_text, *node_range;
     bool label, unbuffered, overlap, exact, is_exclusive, multi_prog, pty, quit_on_interrupt, disable_status, no_kill;
     bool preserve_env, is_inside;
+    int pty_fd; /* whose terminal --pty means */
     uint32_t immediate_secs; /* + 1; 0: not given */
     uint32_t bad_exit;       /* enum srun_bad_exit */
     uint32_t wait_secs;      /* 0: for ever */
@@ -153,8 +154,8 @@ int srun_step_streams(struct srun_step *st);
 int srun_run(struct srun_step *st, struct spur_attend *attend, int signal_fd, uint32_t *out_status);
 
 /* ---- srun_terminal.c: a terminal in raw mode ---- */
-bool srun_terminal_size(uint32_t *rows, uint32_t *columns);
-void srun_terminal_raw(void);
+bool srun_terminal_size(int fd, uint32_t *rows, uint32_t *columns);
+void srun_terminal_raw(int fd);
 void srun_terminal_restore(void);
 
 #endif

@@ -64,9 +64,11 @@ static int set_job_id(struct opt_run *r, const struct opt_row *o, const char *va
 }
 
 static int set_pty(struct opt_run *r, const struct opt_row *o, const char *value) {
-    if (value && !str_eq(value, "0"))
-        return opt_bad(r, 1, "option --pty=%s is not supported yet: only task 0 gets a terminal", value);
+    uint64_t fd = 0;
+    if (value && str_to_u64(value, 1023, &fd))
+        return opt_bad_value(r, o);
     RUN(r)->pty = true;
+    RUN(r)->pty_fd = (int)fd;
     return 0;
 }
 
@@ -76,7 +78,18 @@ static int set_mpi(struct opt_run *r, const struct opt_row *o, const char *value
         r->exit_code = 0;
         return -1;
     }
-    return str_eq(value, "none") ? 0 : opt_bad(r, 1, "Invalid MPI type '%s', --mpi=list for acceptable types", value);
+    if (str_eq(value, "none"))
+        return 0;
+    opt_bad(r, 1, "MPI: Cannot create context for mpi/%s", value);
+    opt_bad(r, 1, "MPI: Unable to load any plugin");
+    return opt_bad(r, 1, "Invalid MPI type '%s', --mpi=list for acceptable types", value);
+}
+
+static int set_nodes(struct opt_run *r, const struct opt_row *o, const char *value) {
+    int rc = ask_nodes(r, o, value);
+    if (!rc && !RUN(r)->job.spec.min_nodes)
+        rc = opt_bad(r, 1, "Unable to allocate resources: Node count specification invalid");
+    return rc;
 }
 
 static int set_het(struct opt_run *r, const struct opt_row *o, const char *value) {
@@ -173,7 +186,7 @@ static const struct opt_row rows[] = {
     LATER_MAYBE("no-kill", 'k', "off", "NO_KILL"),
     LATER("nodefile", 'F', "file", NULL),
     TEXT("nodelist", 'w', "hosts", S(node_list), NULL, "request a specific list of hosts"),
-    CALL("nodes", 'N', "nnodes", 0, ask_nodes, "JOB_NUM_NODES", "number of nodes on which to run (N = min[-max])"),
+    CALL("nodes", 'N', "nnodes", 0, set_nodes, "JOB_NUM_NODES", "number of nodes on which to run (N = min[-max])"),
     CALL("ntasks", 'n', "ntasks", 0, ask_count, "NTASKS", "number of tasks to run"),
     LATER("ntasks-per-core", 0, "n", "NTASKS_PER_CORE"),
     LATER("ntasks-per-gpu", 0, "n", "NTASKS_PER_GPU"),

@@ -105,9 +105,11 @@ static bool on_data(void *arg, uint32_t node, uint32_t task, uint32_t number, co
 static void on_text(void *arg, uint32_t node, const char *text) {
     struct run *r = arg;
     const struct step_node *n = &r->st->reply.step->nodes[node];
+    bool is_end = strstr(text, "*** STEP ");
     r->any_text = true;
-    srun_output_text(r->output, n->n_ranks ? n->ranks[0] : 0, text);
-    if (strstr(text, "*** STEP ") && !r->is_terminated) { /* somebody else ends it */
+    if (!is_end || node == 0) /* every node says so: one of them is enough */
+        srun_output_text(r->output, n->n_ranks ? n->ranks[0] : 0, text);
+    if (is_end && !r->is_terminated) { /* somebody else ends it */
         if (r->st->err.fd >= 0)
             sink_flush(&r->st->err);
         tell_abort(r);
@@ -209,7 +211,7 @@ static void on_signal(struct run *r, int signo) {
         cli_say(r->c, "got SIGCONT");
         break;
     case SIGWINCH:
-        if (r->s->pty && srun_terminal_size(&rows, &columns))
+        if (r->s->pty && srun_terminal_size(r->s->pty_fd, &rows, &columns))
             spur_streams_window_size(r->streams, rows, columns);
         break;
     default:
@@ -439,7 +441,7 @@ int srun_run(struct srun_step *st, struct spur_attend *attend, int signal_fd, ui
     open_streams(&r);
     struct pollfd *fds = xcalloc(FD_STREAMS + st->reply.n_tickets, sizeof(*fds));
     if (st->launch.pty)
-        srun_terminal_raw();
+        srun_terminal_raw(st->s->pty_fd);
     while (!is_over(&r))
         turn(&r, fds);
     srun_terminal_restore();

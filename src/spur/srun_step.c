@@ -143,6 +143,19 @@ static int ask_until_room(struct srun_step *st, struct step_spec *p, struct err 
     return rc;
 }
 
+/* More for a task than the job has for one. */
+static void say_cpus(struct srun_step *st, const struct step_spec *p) {
+    uint64_t of_job = 0;
+    const char *text = getenv("SLURM_CPUS_PER_TASK");
+    if (st->job && st->job->spec)
+        of_job = st->job->spec->cpus_per_task_given;
+    else if (text && str_to_u64(text, UINT32_MAX, &of_job))
+        of_job = 0;
+    if (of_job && p->cpus_per_task > of_job)
+        cli_say(st->s->job.c, "Job step's --cpus-per-task value exceeds that of job (%u > %u). Job step may never run.",
+                p->cpus_per_task, (uint32_t)of_job);
+}
+
 int srun_step_start(struct srun_step *st) {
     struct srun *s = st->s;
     struct cli *c = s->job.c;
@@ -161,10 +174,8 @@ int srun_step_start(struct srun_step *st) {
     if (rc == E_JOB_ID || (rc == E_JOB_DONE && !st->alloc))
         return no_job(st, rc, e.text);
     if (rc) {
-        if (p.cpus_per_task > 1 && rc == E_STEP_TOO_BIG && st->job && st->job->spec &&
-            p.cpus_per_task > MAX(st->job->spec->cpus_per_task, 1u))
-            cli_say(c, "Job step's --cpus-per-task value exceeds that of job (%u > %u). Job step may never run.",
-                    p.cpus_per_task, MAX(st->job->spec->cpus_per_task, 1u));
+        if (rc == E_STEP_TOO_BIG)
+            say_cpus(st, &p);
         cli_error(c, "Unable to create step for job %u: %s", st->job_id, e.text);
         return rc == E_STEP_BUSY ? s->exit_immediate : s->exit_error;
     }
@@ -325,7 +336,7 @@ static void settle_terminal(struct srun_step *st) {
     uint32_t rows, columns;
     if (!s->pty)
         return;
-    if (!srun_terminal_size(&rows, &columns)) {
+    if (!srun_terminal_size(s->pty_fd, &rows, &columns)) {
         cli_error(s->job.c, "ioctl(TIOCGWINSZ): %s", strerror(errno));
         cli_error(s->job.c, "Not using a pseudo-terminal, disregarding --pty option");
         s->pty = false;

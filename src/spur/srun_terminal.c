@@ -10,37 +10,38 @@
 
 #include "spur/srun.h"
 
-static struct termios *before(bool *is_raw) {
-    static struct termios saved;
-    static bool raw;
-    if (is_raw)
-        raw = *is_raw;
-    return raw || is_raw ? &saved : NULL;
+struct before {
+    int fd; /* -1: nothing to put back */
+    struct termios was;
+};
+
+static struct before *before(void) {
+    static struct before b = {.fd = -1};
+    return &b;
 }
 
-bool srun_terminal_size(uint32_t *rows, uint32_t *columns) {
+bool srun_terminal_size(int fd, uint32_t *rows, uint32_t *columns) {
     struct winsize w;
-    if (ioctl(STDIN_FILENO, TIOCGWINSZ, &w))
+    if (ioctl(fd, TIOCGWINSZ, &w))
         return false;
     *rows = w.ws_row;
     *columns = w.ws_col;
     return true;
 }
 
-void srun_terminal_raw(void) {
-    struct termios now, raw;
-    bool yes = true;
-    if (tcgetattr(STDIN_FILENO, &now))
+void srun_terminal_raw(int fd) {
+    struct before *b = before();
+    if (tcgetattr(fd, &b->was))
         return;
-    *before(&yes) = now;
-    raw = now;
+    b->fd = fd;
+    struct termios raw = b->was;
     cfmakeraw(&raw);
-    tcsetattr(STDIN_FILENO, TCSADRAIN, &raw);
+    tcsetattr(fd, TCSADRAIN, &raw);
     atexit(srun_terminal_restore);
 }
 
 void srun_terminal_restore(void) {
-    struct termios *saved = before(NULL);
-    if (saved)
-        tcsetattr(STDIN_FILENO, TCSADRAIN, saved);
+    struct before *b = before();
+    if (b->fd >= 0)
+        tcsetattr(b->fd, TCSADRAIN, &b->was);
 }
