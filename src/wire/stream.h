@@ -86,8 +86,7 @@ REC_DECLARE(stream_mark, STREAM_MARK_FIELDS)
     F(SUB, launch, 3, stream_launch) /* of TICKET_LAUNCH; a repeat with the same ticket finds the step that runs */    \
     F(LIST, have, 4, stream_mark)    /* resume: output that was received */                                           \
     F(BOOL, resume, 5, _)                                                                                             \
-    F(BOOL, no_input, 6, _)          /* sattach: output only */                                                       \
-    F(U32, label_width, 7, _)
+    F(BOOL, no_input, 6, _)          /* sattach: output only. (7 was never used) */
 REC_DECLARE(stream_open, STREAM_OPEN_FIELDS)
 
 #define STREAM_WELCOME_FIELDS(F)                                                                                      \

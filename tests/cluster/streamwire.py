@@ -247,6 +247,7 @@ class World:
              "job_nodes": [{"node_id": 1, "name": "n1", "cpus": 8, "n_tasks": 1}],
              "step": {"job_id": job, "start_no": 1, "id": step, "uid": self.uid, "spec": {"n_tasks": n_tasks, **(spec or {})},
                       "nodes": [{"node_id": 1, "name": "n1", "cpus": 2, "n_tasks": n_tasks, "ranks": ranks}]}, **more}
+        k["step"] = k.pop("step_record", k["step"])
         raw = encode(TICKET, k)
         text = f"spur-ticket-v1\n{hashlib.blake2b(raw, digest_size=32).hexdigest()}\n"
         return raw, (key or self.key).sign(text.encode()).signature

@@ -201,6 +201,44 @@ def test_suspend_and_resume(world, job):
     s.wait_done()
 
 
+def test_signals_of_the_controller(world):
+    """For the steps; for the script alone; for both."""
+    loop = "trap 'echo caught >>%s' USR1; echo up >>%s; while :; do sleep 0.02; done"
+    script, step = world.root / "script", world.root / "step"
+    job = world.job(loop % (script, script))
+    s = world.run(job, "bash", "-c", loop % (step, step))
+    wait_for(lambda: script.exists() and step.exists() and script.read_text() == step.read_text() == "up\n")
+    m = w.grpcwire.messages()
+
+    def send(**how):
+        world.call("Signal", m.SignalRequest(job_id=job, start_no=1, signal=signal.SIGUSR1, node_name="n1", uid=world.uid, **how), job)
+
+    send()
+    wait_for(lambda: step.read_text() == "up\ncaught\n")
+    send(batch_only=True)
+    wait_for(lambda: script.read_text() == "up\ncaught\n")
+    send(step_id=1)
+    wait_for(lambda: step.read_text().count("caught") == 2)
+    assert script.read_text().count("caught") == 1
+    send(full=True)
+    wait_for(lambda: step.read_text().count("caught") == 3 and script.read_text().count("caught") == 2)
+    s.send(w.TERMINATE)
+    s.wait_done()
+
+
+@pytest.mark.root
+def test_a_step_that_needs_too_much_memory(world, job):
+    if not os.path.exists("/sys/fs/cgroup/memory/memory.limit_in_bytes"):
+        pytest.skip("needs the memory controller of version 1")
+    step = {"job_id": job, "start_no": 1, "id": 0, "uid": world.uid, "spec": {"n_tasks": 2},
+            "nodes": [{"node_id": 1, "name": "n1", "cpus": 2, "n_tasks": 2, "ranks": [0, 1], "mem_mb": 60}]}
+    raw, signature = world.ticket(job, step_record=step)
+    s = w.Stream(world.port, raw, signature, world.launch_record("bash", "-c", "[ $SLURM_PROCID = 0 ] && exit 0; head -c 200000000 /dev/zero | tail | wc -c; exit 9"))
+    s.wait_done()
+    assert s.exits[0] == 0 and any("Detected 1 oom_kill event in StepId=%d.0" % job in t for t in s.texts)
+    assert world.wait_report(job).out_of_memory
+
+
 # ---- devices, arrays ----
 
 
