@@ -123,6 +123,7 @@ def test_a_signal_while_it_waits(shared, signo):
     assert ids_gone(err.decode()).endswith("salloc: Job aborted due to signal\nsalloc: Job allocation J has been revoked.\n")
     assert not shared.run("squeue -h -n waits").stdout
     shared.run(f"scancel {full}")
+    free(shared)
 
 
 def test_cancelled_while_it_waits(shared):
@@ -137,6 +138,7 @@ def test_cancelled_while_it_waits(shared):
     assert ids_gone(err.decode()) == ("salloc: Job allocation J has been revoked.\nsalloc: Job has been cancelled\n"
                                       "salloc: error: Job submit/allocate failed: Job/step already completing or completed\n")
     shared.run(f"scancel {full}")
+    free(shared)
 
 
 @pytest.mark.parametrize("signo", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
