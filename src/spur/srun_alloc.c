@@ -101,6 +101,24 @@ static int submit(struct srun_alloc *a) {
 
 /* ---- waiting ---- */
 
+/* What is in its way that won't go by itself; NULL: nothing of that kind. */
+static const char *hindrance(struct srun_alloc *a) {
+    struct jobs_request request = {.job_ids = &a->job_id, .n_job_ids = 1};
+    struct jobs_reply reply = {0};
+    struct err e = {0};
+    if (cli_call(a->s->job.c, WIRE_Controller_Jobs, &request, &reply, &e) || !reply.n_jobs)
+        return NULL;
+    switch (reply.jobs[0].reason) {
+    case REASON_PARTITION_CONFIG:
+    case REASON_PARTITION_NODES:
+        return "Requested partition configuration not available now";
+    case REASON_NODES_UNAVAIL:
+        return "Required node not available (down, drained or reserved)";
+    default:
+        return NULL;
+    }
+}
+
 static void say_queued(struct srun_alloc *a) {
     const struct cli *c = a->s->job.c;
     const struct job *j = srun_alloc_job(a);
@@ -109,8 +127,9 @@ static void say_queued(struct srun_alloc *a) {
     a->was_queued = true;
     if (a->s->job.quiet)
         return;
-    if (j && j->hold)
-        cli_say(c, "Job is in held state, pending scheduler release");
+    const char *why = j && j->hold ? "Job is in held state, pending scheduler release" : hindrance(a);
+    if (why)
+        cli_say(c, "%s", why);
     if (srun_alloc_is_salloc(a))
         cli_say(c, "Pending job allocation %u", a->job_id);
     cli_say(c, "job %u queued and waiting for resources", a->job_id);

@@ -160,6 +160,15 @@ def test_refusals(shared):
         assert got.returncode == 1 and "is not supported yet" in got.stderr, option
 
 
+def test_what_is_in_the_way_is_told(shared):
+    p = start(shared, "-N3", "true")
+    text = "".join(p.stderr.readline().decode() for _ in range(2))
+    assert ids_gone(text) == "srun: Requested partition configuration not available now\nsrun: job J queued and waiting for resources\n"
+    p.send_signal(signal.SIGINT)
+    assert p.stderr.read().decode().endswith("has been revoked\n") and p.wait(20) == 1
+    assert not shared.run("squeue -h").stdout
+
+
 def test_test_only(shared):
     before = shared.run("squeue -h -t all").stdout.count("\n")
     got = srun(shared, "--test-only", "-N2", "-n4", "touch", "never")
