@@ -270,6 +270,11 @@ static void add_place(struct env *env, const struct launch_request *q, const str
     if (host)
         env_twin(env, "SUBMIT_HOST", "%s", host);
     env_twin(env, "NODEID", "%u", q->node_index);
+    env_set(env, "SPUR_NODE_RANK", "%u", q->node_index);
+    auto_str peers = {0}; /* AMD Spur's names for the job's nodes, one by one */
+    for (uint32_t i = 0; i < q->n_nodes; i++)
+        str_addf(&peers, "%s%s", i ? "," : "", q->nodes[i].name);
+    env_set(env, "SPUR_PEER_NODES", "%s", str_text(&peers));
     env_twin(env, "TOPOLOGY_ADDR", "%s", f->node_name);
     env_twin(env, "TOPOLOGY_ADDR_PATTERN", "node");
     env_set(env, "SLURMD_NODENAME", "%s", f->node_name);
