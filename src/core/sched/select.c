@@ -319,7 +319,8 @@ static bool fill_groups(struct select *s, struct ask *a) {
 static bool add_groups(struct select *s, struct ask *a) {
     if (!a->has || !a->has->n_groups)
         return true;
-    memcpy(s->must, a->must, a->n_must * sizeof(*s->must));
+    if (a->n_must)
+        memcpy(s->must, a->must, a->n_must * sizeof(*s->must));
     a->must = s->must;
     mark_must(s, a, true);
     bool ok = fill_groups(s, a);

@@ -94,8 +94,8 @@ static void change_nodes(struct world *w, const struct job *j, int by) {
 }
 
 /* The task becomes a job of its own, unless it is the last that waits. */
-static void split_task(struct world *w, struct job *j, uint32_t task) {
-    static struct job_array array; /* until the record is packed */
+static void put_task(struct world *w, struct job *j, uint32_t task) {
+    struct job_array array;
     auto_arena a = {0};
     struct array_range one = {task, task};
     struct job head = *(const struct job *)cow_get(w->jobs.root, j->id);
@@ -105,11 +105,16 @@ static void split_task(struct world *w, struct job *j, uint32_t task) {
     if (!rest.n_pending)
         array = rest, array.task = task + 1;
     j->array = &array;
-    if (!rest.n_pending)
+    if (!rest.n_pending) {
+        world_put_job(w, j);
         return;
+    }
     head.array = &rest;
-    world_put_job(w, &head);
+    struct job *packed = rec_pack(job_rec(), &head); /* the old record, which j borrows from, goes with the put */
+    uint32_t id = head.id;
     j->id = w->next_job++;
+    world_put_job(w, j);
+    cow_put(&w->jobs, id, packed);
 }
 
 void world_start(struct world *w, const struct sched_start *st, int64_t now) {
@@ -129,8 +134,9 @@ void world_start(struct world *w, const struct sched_start *st, int64_t now) {
     }
     change_nodes(w, &j, 1);
     if (st->array_task)
-        split_task(w, &j, st->array_task - 1);
-    world_put_job(w, &j);
+        put_task(w, &j, st->array_task - 1);
+    else
+        world_put_job(w, &j);
 }
 
 void world_end(struct world *w, uint32_t job_id) {
