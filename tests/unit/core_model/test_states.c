@@ -52,7 +52,7 @@ static void job_moves(void **state) {
     assert_true(job_may_move(JOB_COMPLETED, JOB_PENDING));
     assert_false(job_may_move(JOB_COMPLETED, JOB_RUNNING));
     assert_false(job_may_move(JOB_COMPLETED, JOB_FAILED));
-    for (uint32_t s = JOB_COMPLETED; s < JOB_N_STATES; s++) {
+    for (uint32_t s = JOB_COMPLETED; s < JOB_REQUEUED; s++) {
         assert_true(job_may_move(JOB_RUNNING, s));
         assert_true(job_may_move(JOB_SUSPENDED, s));
     }
