@@ -275,7 +275,8 @@ const char *srun_env_get(const char *name) {
         {"SLURM_STDINMODE", "SRUN_INPUT"},       {"SLURM_REMOTE_CWD", "SLURM_WORKING_DIR"},
         {"SLURM_JOB_ID", "SLURM_JOBID"},
     };
-    static const char *const own[] = {"SLURM_JOB_NAME", "SRUN_JOB_NAME", "SPUR_JOB_NAME", "SLURM_JOB_COMMENT"};
+    /* SLURM_EXPORT_ENV in a job says what sbatch was told: what the job has now is what its steps get. */
+    static const char *const own[] = {"SLURM_EXPORT_ENV", "SPUR_EXPORT_ENV", "SLURM_JOB_NAME", "SRUN_JOB_NAME", "SPUR_JOB_NAME", "SLURM_JOB_COMMENT"};
     for (size_t i = 0; is_in_job() && i < ARRAY_LEN(own); i++)
         if (str_eq(name, own[i]))
             return NULL;

@@ -190,6 +190,14 @@ srun bash -c 'exit 66'; echo rc $?
     assert f"srun: error: Unable to create step for job {job}: More processors requested than permitted\nrc 1\n" in text
 
 
+def test_a_step_of_a_job_without_the_users_variables(shared):
+    """field-cases: with sbatch --export=NONE an srun in the script has the script's PATH and variables."""
+    job = shared.batch(f"export SET=here SPUR_CONTROLLER_ADDR=unix:{shared.socket}; {spurtest.BIN}/srun env", "--export=NONE", "-o", "none-%j.out", env={"MINE": "m"})
+    shared.wait_state(job, "COMPLETED")
+    text = (shared.work / f"none-{job}.out").read_text()
+    assert "\nPATH=" in "\n" + text and f"SLURM_JOB_ID={job}\n" in text and "SET=here\n" in text and "MINE=" not in text
+
+
 def test_steps_wait_for_each_other(shared):
     job = shared.batch("""
 srun --exact -n1 sleep 1 & srun --exact -n1 sleep 1 & srun --exact -n1 -Q sleep 0 ; echo third $?
