@@ -46,6 +46,7 @@ static void ask(struct effort *ef, const struct job *j, uint32_t index) {
     ef->out++;
     ef->calls++;
     react_call(ef->re->room, node, WIRE_Agent_Suspend, &req, j->id, j->start_no, j->spec->uid, on_answer, call);
+    log_info("sent SuspendJob to node %s: job_id=%u resume=%s", node->name, j->id, req.resume ? "true" : "false");
 }
 
 void suspend_round(struct effort *ef, const struct job *j) {
