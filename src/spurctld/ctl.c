@@ -19,6 +19,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "io/journal/journal.h"
+#include "spurctld/admit/admit.h"
 #include "spurctld/config_file.h"
 #include "spurctld/ctl_inside.h"
 #include "spurctld/ready.h"

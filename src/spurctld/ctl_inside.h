@@ -11,7 +11,6 @@
 #include "io/blob/blob.h"
 #include "io/loop/loop.h"
 #include "spurctld/acct/acct.h"
-#include "spurctld/admit/admit.h"
 #include "spurctld/api/api.h"
 #include "spurctld/ctl.h"
 #include "spurctld/ctl_host.h"

@@ -30,6 +30,12 @@ void room_propose_quietly(struct room *r, enum command c, const void *record) {
     room_propose(r, c, record, 0, NULL, room_ignore, (void *)(uintptr_t)c);
 }
 
+void room_warn_job(struct room *r, const struct job *j) {
+    const struct job_more *more = job_spec_more(j->spec);
+    struct react_signal what = {.signal = more->signal, .batch_only = more->signal_batch};
+    react_signal(r->react, j, &what);
+}
+
 void room_complain(struct room *r, const char *fmt, ...) {
     int64_t now_ms = r->host->now_ms(r->host->impl);
     if (r->complained_ms && now_ms - r->complained_ms < COMPLAIN_MS)

@@ -56,6 +56,9 @@ void room_follow(struct room *r); /* takes one that does not lead */
 /* What an entry has changed, to all who act on it. */
 void room_tell(struct room *r, uint64_t index, const struct applied *what);
 
+/* --signal, to what runs of a job: the clock says when, react how. */
+void room_warn_job(struct room *r, const struct job *j);
+
 /* An error that an operator should see, from a place that may meet it thousands of times a second: one line in ten
  * seconds is logged. */
 void room_complain(struct room *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

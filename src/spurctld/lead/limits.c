@@ -6,7 +6,6 @@
 #include "base/mem.h"
 #include "core/sched/sched.h"
 #include "spurctld/lead/inside.h"
-#include "spurctld/react/react.h"
 
 typedef VEC(struct run_id) runs;
 
@@ -54,9 +53,7 @@ static void on_warned(void *arg, int code, const struct err *why, uint64_t index
         const struct job *j = view_job(&v, w->runs.p[i].job_id);
         if (!j || j->start_no != w->runs.p[i].start_no || !job_rare_of(j)->warned || j->state != JOB_RUNNING)
             continue;
-        const struct job_more *more = job_spec_more(j->spec);
-        struct react_signal what = {.signal = more->signal, .batch_only = more->signal_batch};
-        react_signal(w->lead->room->react, j, &what);
+        room_warn_job(w->lead->room, j);
     }
     vec_fini(&w->runs);
     free(w);
