@@ -11,7 +11,9 @@
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "io/sql/sql.h"
 #include "rig.h"
+#include "spurctld/acct/schema.h"
 #include "wire/proof.h"
 
 static void short_times(struct rconf *conf, struct arena *a) {
@@ -429,6 +431,57 @@ static void another_leader_goes_on(void **state) {
     rig_fini(&g);
 }
 
+/* A history of version 1 is brought up to date and keeps its rows; one of a later program is left alone. */
+static const char *const version_1 =
+    "CREATE TABLE meta (version INTEGER NOT NULL, applied_index INTEGER NOT NULL);"
+    "INSERT INTO meta VALUES (1, 77);"
+    "CREATE TABLE job (id INTEGER NOT NULL, sluid TEXT NOT NULL, uid INTEGER NOT NULL, user TEXT, account TEXT,"
+    " partition TEXT, name TEXT, state INTEGER NOT NULL, submit_ms INTEGER NOT NULL, start_ms INTEGER NOT NULL,"
+    " end_ms INTEGER NOT NULL, record BLOB NOT NULL, PRIMARY KEY (id, sluid));"
+    "CREATE INDEX job_by_end ON job (end_ms);"
+    "CREATE INDEX job_by_user ON job (user, end_ms);";
+
+static void insert_old_row(struct sql *db) {
+    struct job_spec spec = {.user = "u1000", .uid = 1000};
+    struct job j = {.id = 5, .sluid = "s1", .spec = &spec, .state = JOB_COMPLETED};
+    auto_buf record = {0};
+    struct sql_stmt *st;
+    rec_encode(job_rec(), &j, &record);
+    assert_int_equal(sql_prepare(db, "INSERT INTO job VALUES (5,'s1',1000,'u1000',NULL,'p','n',3,1,2,3,?)", &st, NULL), 0);
+    sql_bind_blob(st, 1, record.p, record.n);
+    assert_int_equal(sql_step(st, NULL), 0);
+    sql_stmt_free(st);
+}
+
+static bool count_rows(void *arg, const struct job *j, const struct step *steps, uint32_t n_steps) {
+    uint32_t *n = arg;
+    assert_int_equal(j->id, 5);
+    assert_int_equal(n_steps, 0);
+    (*n)++;
+    return true;
+}
+
+static void an_old_history_is_brought_up_to_date(void **state) {
+    char dir[64];
+    struct sql *db;
+    struct err e = {0};
+    uint32_t n = 0, id = 5;
+    rig_make_dir(dir, sizeof(dir));
+    autofree char *path = xasprintf("%s/history.db", dir);
+    assert_int_equal(sql_open(path, SQL_WRITE, &db, &e), 0);
+    assert_int_equal(sql_exec(db, version_1, &e), 0);
+    insert_old_row(db);
+    assert_int_equal(schema_prepare(db, &e), 0);
+    assert_int_equal(schema_prepare(db, &e), 0); /* and is so the next time */
+    struct acct_filter f = {.job_ids = &id, .n_job_ids = 1, .limit = 10};
+    assert_int_equal(acct_read(path, &f, count_rows, &n, &e), 0);
+    assert_int_equal(n, 1);
+    assert_int_equal(sql_exec(db, "UPDATE meta SET version = 3", &e), 0);
+    assert_int_equal(schema_prepare(db, &e), E_VERSION);
+    sql_close(db);
+    rig_remove_dir(dir);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tasks_are_laid_out_as_slurms),
@@ -443,6 +496,7 @@ int main(void) {
         cmocka_unit_test(attend_tells_what_changes),
         cmocka_unit_test(lists_of_steps_are_compared),
         cmocka_unit_test(another_leader_goes_on),
+        cmocka_unit_test(an_old_history_is_brought_up_to_date),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
