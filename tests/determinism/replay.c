@@ -4,7 +4,7 @@
  * The same seed must print the same text in every build, time zone, locale, hash seed and environment: test_determinism.py
  * runs it in many.
  *
- *     replay SEED COUNT [HASH_SEED [check]]
+ *     replay SEED COUNT [HASH_SEED [check [LOG]]]       LOG: the entries go there, as tests/golden/state keeps them
  *
  * In the middle a second state is made from a snapshot of the first; from then on both get the same entries and must
  * agree, and their snapshots must be the same bytes.
@@ -43,6 +43,12 @@ void act(struct replay *x, enum command c, const void *record) {
     auto_buf entry = {0};
     struct err e;
     command_encode(&head, record, &entry);
+    if (x->log) {
+        auto_buf size = {0};
+        buf_u32le(&size, (uint32_t)entry.n);
+        fwrite(size.p, 1, size.n, x->log);
+        fwrite(entry.p, 1, entry.n, x->log);
+    }
     if (state_apply(x->s, ++x->index, entry.p, entry.n, &x->r, &e))
         fail("apply", &e);
     if (x->checking && state_check(x->s, &e)) {
@@ -261,13 +267,14 @@ static void one_command(struct replay *x, struct arena *a) {
 
 int main(int argc, char **argv) {
     if (argc < 3) {
-        fprintf(stderr, "Usage: replay SEED COUNT [HASH_SEED [check]]\n");
+        fprintf(stderr, "Usage: replay SEED COUNT [HASH_SEED [check [LOG]]]\n");
         return 2;
     }
     uint64_t count = strtoull(argv[2], NULL, 10), hash = argc > 3 ? strtoull(argv[3], NULL, 10) : 1;
     hash_seed(hash, ~hash);
     bool checking = argc > 4; /* all invariants after each; a second state from the first entry on */
     struct replay x = {.s = state_new(), .rng = strtoull(argv[1], NULL, 10), .now_ms = 1700000000000};
+    x.log = argc > 5 ? fopen(argv[5], "wb") : NULL;
     struct arena a = {0};
     uint8_t key[32] = {7};
     act(&x, CMD_CLUSTER_INIT, &(struct cmd_cluster_init){.key_seed = key, .n_key_seed = sizeof(key)});
@@ -302,6 +309,8 @@ int main(int argc, char **argv) {
     printf("started %" PRIu64 " suspended %" PRIu64 " requeued %" PRIu64 " steps %" PRIu64 " of them over %" PRIu64 "\n", x.seen[EV_JOB_STARTED], x.seen[EV_JOB_SUSPENDED],
            x.seen[EV_JOB_REQUEUED], x.seen[EV_STEP_STARTED], x.seen[EV_STEP_OVER]);
     printf("digest %016" PRIx64 " snapshot %zu bytes %016" PRIx64 "\n", state_digest(x.s), one.n, hash_fixed(one.p, one.n));
+    if (x.log)
+        fclose(x.log);
     applied_fini(&x.r);
     applied_fini(&x.r_twin);
     state_free(x.s);

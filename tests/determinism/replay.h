@@ -5,6 +5,8 @@
 #ifndef SPUR_TESTS_DETERMINISM_REPLAY_H
 #define SPUR_TESTS_DETERMINISM_REPLAY_H
 
+#include <stdio.h>
+
 #include "core/state/state.h"
 
 #define NODES 12
@@ -15,6 +17,7 @@ struct replay {
     uint64_t rng, index, n_refused, answers;
     int64_t now_ms;
     bool checking;
+    FILE *log; /* NULL: none */
     uint64_t seen[32]; /* events, by kind */
     uint8_t token[COMMAND_TOKEN_SIZE];
 };

@@ -54,8 +54,8 @@ bool gate_needs_singleton(const struct job *j) {
 static uint32_t held(const struct job *j) {
     if (j->hold == HOLD_NONE)
         return REASON_NONE;
-    if (j->reason == REASON_LAUNCH_FAILED)
-        return REASON_LAUNCH_FAILED;
+    if (j->reason == REASON_LAUNCH_FAILED || j->reason == REASON_MAX_REQUEUE || j->reason == REASON_REQUEUED_HELD)
+        return j->reason;
     return j->hold == HOLD_ADMIN ? REASON_HELD_ADMIN : REASON_HELD_USER;
 }
 
@@ -117,6 +117,8 @@ static bool names(const char *const *list, uint32_t n, const char *name) {
 
 /* By the group that the job runs with. Root may use every partition, as with Slurm, but not in everybody's account. */
 uint32_t gate_access(const struct part *p, const struct job *j) {
+    if (!p->n_allow_accounts && !p->n_allow_groups && !p->root_only)
+        return REASON_NONE;
     if (!names(p->allow_accounts, p->n_allow_accounts, j->spec->account))
         return REASON_ACCOUNT;
     if (j->spec->uid == 0)
