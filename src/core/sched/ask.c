@@ -110,7 +110,7 @@ static bool same_gres(const struct ask *a, const struct job_more *m) {
 }
 
 static bool same(const struct ask *a, const struct ask_size *size, const struct job_spec *s) {
-    return memcmp(&a->asked, size, sizeof(*size)) == 0 && same_names(a->req, a->n_req, s->req_nodes, s->n_req_nodes) &&
+    return memcmp(a->asked ? a->asked : &a->size, size, sizeof(*size)) == 0 && same_names(a->req, a->n_req, s->req_nodes, s->n_req_nodes) &&
            same_names(a->exc, a->n_exc, s->exc_nodes, s->n_exc_nodes) && same_gres(a, job_spec_more(s));
 }
 
@@ -223,7 +223,7 @@ static struct ask *ask_new(struct asks *s, const struct job *j, const struct ask
     struct ask *a = arena_calloc(s->scratch, 1, sizeof(*a));
     const struct job_more *m = job_spec_more(j->spec);
     const struct part *p = s->grid->part[size->part].rec;
-    a->size = a->asked = *size;
+    a->size = *size;
     a->req = j->spec->req_nodes, a->n_req = j->spec->n_req_nodes;
     a->exc = j->spec->exc_nodes, a->n_exc = j->spec->n_exc_nodes;
     a->secs = size->limit_min == TIME_LIMIT_NONE ? UNLIMITED_SECS : (int64_t)size->limit_min * 60;
@@ -233,6 +233,8 @@ static struct ask *ask_new(struct asks *s, const struct job *j, const struct ask
     nodes_by_groups(a, j->spec);
     a->is_special = a->n_wants || size->share != SHARE_CORES || p->max_cpus_per_node;
     a->is_picky = a->n_totals || (a->has && (a->has->n_alts || a->has->n_groups));
+    if (memcmp(&a->size, size, sizeof(*size)) != 0)
+        a->asked = arena_memdup(s->scratch, size, sizeof(*size));
     match_nodes(s->grid, a, s->scratch);
     a->gate = gate_partition(&s->grid->part[size->part], &a->size);
     return a;

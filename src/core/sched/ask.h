@@ -49,7 +49,7 @@ struct ask_features {
 
 struct ask {
     struct ask_size size;  /* in force */
-    struct ask_size asked; /* what is compared: resources may have narrowed the numbers of nodes */
+    const struct ask_size *asked; /* where resources have changed the numbers of nodes: as asked, which is compared */
     const char *const *req, *const *exc; /* names, borrowed from a job */
     uint32_t n_req, n_exc;
     const char *features;        /* text, borrowed; NULL: none */

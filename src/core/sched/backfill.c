@@ -56,6 +56,18 @@ static bool is_plain(const struct board *b, const struct ask *a, uint32_t rank) 
     return !a->is_special && !bits_has(b->special, rank);
 }
 
+/* A word of nodes, of which some need a closer look. */
+static void offer_word(const struct board *b, struct select *s, const struct ask *a, size_t w, uint64_t bits, uint64_t looks) {
+    int64_t end = b->now + a->secs;
+    for (; bits; bits &= bits - 1) {
+        uint32_t rank = (uint32_t)(w * 64) + (uint32_t)__builtin_ctzll(bits);
+        if (looks & bits & -bits)
+            offer_look(b, s, a, rank, b->now, end);
+        else
+            offer(s, a, rank, board_room_now(b, rank, end));
+    }
+}
+
 static void offer_now(const struct board *b, struct select *s, const struct ask *a) {
     s->n_offer = 0;
     int64_t end = b->now + a->secs;
@@ -63,12 +75,14 @@ static void offer_now(const struct board *b, struct select *s, const struct ask 
     if (a->size.share == SHARE_OVER)
         open = b->grid->takes; /* no CPU needs to be free */
     for (size_t w = 0; w < b->grid->n_words; w++) {
-        for (uint64_t bits = a->may[w] & open[w]; bits; bits &= bits - 1) {
+        uint64_t bits = a->may[w] & open[w], looks = bits & (a->is_special ? ~(uint64_t)0 : b->special[w]);
+        if (looks) {
+            offer_word(b, s, a, w, bits, looks);
+            continue;
+        }
+        for (; bits; bits &= bits - 1) { /* most words of most passes */
             uint32_t rank = (uint32_t)(w * 64) + (uint32_t)__builtin_ctzll(bits);
-            if (is_plain(b, a, rank))
-                offer(s, a, rank, b->block[rank] ? board_room_now(b, rank, end) : b->now_free[rank]);
-            else
-                offer_look(b, s, a, rank, b->now, end);
+            offer(s, a, rank, b->block[rank] ? board_room_now(b, rank, end) : b->now_free[rank]);
         }
     }
 }

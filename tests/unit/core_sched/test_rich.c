@@ -362,7 +362,7 @@ static void shared_cpus(void **state) {
 }
 
 static void bounds_of_a_partition(void **state) {
-    struct part p = *(const struct part *)cow_get(w.parts.root, 1);
+    struct part *was = rec_pack(part_rec(), cow_get(w.parts.root, 1)), p = *was;
     static const char *const staff[] = {"staff"}, *const ml[] = {"ml"};
     p.max_cpus_per_node = 3;
     cow_put(&w.parts, 1, rec_pack(part_rec(), &p));
@@ -395,6 +395,7 @@ static void bounds_of_a_partition(void **state) {
     p.over_subscribe = OVER_EXCLUSIVE;
     cow_put(&w.parts, 1, rec_pack(part_rec(), &p));
     alone((struct wish){.n = 3}, "n4:8"); /* the others have the rest */
+    rec_free(was);
 }
 
 static void deadlines(void **state) {
