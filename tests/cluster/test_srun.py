@@ -78,6 +78,8 @@ def test_two_nodes(shared):
     got = srun(shared, "--nodes", "2", "-n", "4", "-l", "bash", "-c", "echo $SLURMD_NODENAME $SLURM_PROCID")
     assert [line.split()[0] + line.split()[2] for line in lines(got.stdout)] == ["0:0", "1:1", "2:2", "3:3"]
     assert {line.split()[1] for line in got.stdout.splitlines()} == {"n1", "n2"}
+    got = srun(shared, "-w", "n[1-2]", "-l", "bash", "-c", "echo $SLURMD_NODENAME")
+    assert lines(got.stdout) == ["0: n1", "1: n2"], got.stderr
 
 
 def test_input(shared):
