@@ -44,6 +44,8 @@ static int refuse_job(const struct sbatch *s, int code, const char *text) {
         cli_error(s->c, "Batch job submission failed: Pathname of a file, directory or other parameter too long");
         return 1;
     }
+    if (code == E_GRES) /* Slurm's command finds this one itself */
+        return refuse(s->c, text);
     if (last) {
         autofree char *first = xstrndup(text, (size_t)(last - text));
         complain(s->c, first);

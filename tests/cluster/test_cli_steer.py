@@ -118,13 +118,14 @@ def test_interactive(c):
 
 def test_signals_and_steps(c):
     script = c.script('trap "echo batch USR1" USR1; trap "echo batch TERM; exit 0" TERM\n'
-                      'srun -n1 bash -c \'trap "echo task USR1" USR1; trap "" TERM; for i in $(seq 200); do sleep 0.1; done\' &\n'
+                      'srun -n1 bash -c \'trap "echo task USR1" USR1; trap "" TERM; echo ready; for i in $(seq 200); do sleep 0.1; done\' &\n'
                       "while true; do sleep 0.1; done")
     out = c.work / "traps.out"
     job = c.submit("-o", out, script)
     c.wait_state(job, "RUNNING")
     wait_for(lambda: [f"{job}.0"] in [[r[0]] for r in [l.split() for l in c.run("squeue -s -h").stdout.splitlines()]], 15)
     count = lambda text: out.read_text().splitlines().count(text)
+    wait_for(lambda: count("ready") == 1)
     for command, who in ((f"scancel -s USR1 {job}", "task"), (f"scancel -s USR1 {job}.0", "task"), (f"scancel -b -s 10 {job}", "batch"),
                          (f"scancel -s SIGUSR1 {job}.0", "task")):
         before = {w: count(f"{w} USR1") for w in ("task", "batch")}
