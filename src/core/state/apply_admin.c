@@ -42,6 +42,15 @@ static void set_fields(struct apply *ap, struct node *n, const struct cmd_node_u
     node_overlay_apply(ap, n);
 }
 
+/* As Slurm: what runs there is queued again at once, or fails. The agent, if it lives, is told to end it. */
+static void end_jobs_of(struct apply *ap, uint32_t node_id) {
+    const struct idset *there = idset_of(&ap->s->node_jobs, node_id);
+    size_t n = there ? there->ids.n : 0;
+    uint32_t *ids = arena_memdup(ap->arena, n ? there->ids.p : NULL, n * sizeof(*ids));
+    for (size_t i = 0; i < n; i++)
+        run_node_down(ap, ids[i]);
+}
+
 static int update_node(struct apply *ap, const struct node *old, const struct cmd_node_update *cmd) {
     struct node n = *old;
     switch ((enum node_op)cmd->op) {
@@ -72,6 +81,8 @@ static int update_node(struct apply *ap, const struct node *old, const struct cm
     }
     state_put_node(ap->s, &n);
     apply_event(ap, EV_NODE_CHANGED, 0, 0, n.id);
+    if (cmd->op == NODE_OP_DOWN)
+        end_jobs_of(ap, n.id);
     return 0;
 }
 

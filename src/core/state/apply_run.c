@@ -231,14 +231,27 @@ static uint32_t verdict(const struct cmd_node_done *cmd, uint32_t *out_reason) {
 }
 
 /* A job that lost a node is queued again; held when that happened too often. */
-static void requeue_lost(struct apply *ap, struct job *j, const struct cmd_node_done *cmd) {
+static void requeue_lost(struct apply *ap, struct job *j, const char *sluid) {
     struct job_rare *rare = arena_memdup(ap->arena, job_rare_of(j), sizeof(*rare));
     rare->requeue_wanted = true;
     rare->requeue_hold = j->restarts >= job_max_requeues(ap->s) ? HOLD_ADMIN : HOLD_NONE;
-    rare->new_sluid = cmd->new_sluid;
+    rare->new_sluid = sluid;
     j->rare = rare;
     j->kill_ms = ap->now_ms;
     run_end(ap, j, JOB_PENDING, REASON_NODE_DOWN);
+}
+
+void run_node_down(struct apply *ap, uint32_t job_id) {
+    const struct job *old = state_job(ap->s, job_id);
+    if (!old || !job_holds_nodes(old) || old->completing)
+        return;
+    struct job j = *old;
+    if (job_may_requeue(ap->s, old)) {
+        requeue_lost(ap, &j, NULL);
+        return;
+    }
+    j.kill_ms = ap->now_ms;
+    run_end(ap, &j, JOB_NODE_FAIL, REASON_NODE_DOWN);
 }
 
 /* What the end of a run on one node means for the whole run, before that node is counted as clean. */
@@ -262,7 +275,7 @@ static void node_ended(struct apply *ap, struct job *j, const struct cmd_node_do
     uint32_t reason;
     uint32_t state = verdict(cmd, &reason);
     if (state == JOB_NODE_FAIL && job_may_requeue(ap->s, j))
-        requeue_lost(ap, j, cmd);
+        requeue_lost(ap, j, cmd->new_sluid);
     else if (is_batch || state != JOB_COMPLETED)
         run_end(ap, j, state, reason);
 }

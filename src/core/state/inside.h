@@ -168,6 +168,7 @@ void run_node_clean(struct apply *ap, struct job *j, uint32_t node_id);
 /* A job that is over, or whose run has just ended, waits again: hold and sluid are in its job_rare. Puts the job. */
 void run_requeue(struct apply *ap, struct job *j);
 uint32_t job_max_requeues(const struct state *s);
+void run_node_down(struct apply *ap, uint32_t job_id); /* apply_run.c: a node of it was set down by hand; it answers still */
 void run_count_suspended(const struct apply *ap, struct job_rare *r); /* it is suspended no longer */
 /* A copy of the job's nodes that may be changed, in the arena. */
 struct job_node *run_own_nodes(struct apply *ap, struct job *j);

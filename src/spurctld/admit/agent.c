@@ -282,7 +282,7 @@ void admit_heartbeat(struct room *r, const struct heartbeat_request *req, admit_
         done(arg, err_set(&e, E_TOO_BIG, "node %s lists more than %u runs", req->name, RUNS_MAX), &e, NULL);
         return;
     }
-    bool is_known = n && n->base == NODE_UP && str_eq(n->boot_id, req->boot_id) &&
+    bool is_known = n && (n->base == NODE_UP || n->down_set) && str_eq(n->boot_id, req->boot_id) &&
                     n->agent_start_unix == req->agent_start_unix;
     if (!is_known || (n->not_responding && !lead_is_shunned(r->lead, n->id))) {
         reply.register_again = true;

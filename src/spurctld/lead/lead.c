@@ -232,7 +232,7 @@ static void end_runs_of(struct lead *l, const struct view *v, const struct node 
 }
 
 static void node_is_silent(struct lead *l, const struct view *v, const struct node *n) {
-    if (n->base == NODE_UP) {
+    if (n->base == NODE_UP || !n->not_responding) { /* also one that was set down by hand */
         struct cmd_node_state cmd = {
             .node_id = n->id, .not_responding = true, .down = true, .reason = "Not responding"};
         log_warn("node %s does not respond: down", n->name);

@@ -415,6 +415,26 @@ static void drains_have_owners(void **state) {
     rig_fini(&g);
 }
 
+static void a_node_is_set_down_under_its_jobs(void **state) {
+    struct rig g;
+    rig_init(&g);
+    uint32_t n = add_node(&g, "n", 4, NULL, 0);
+    submit(&g, 1);
+    submit_spec(&g, 2, (struct job_spec){.no_requeue = true});
+    for (uint32_t i = 1; i <= 2; i++) {
+        start(&g, i, (struct job_node){.node_id = n, .cpus = 1});
+        running(&g, i);
+    }
+    assert_int_equal(node_op(&g, n, (struct cmd_node_update){.op = NODE_OP_DOWN, .reason = "hot"}), 0);
+    assert_true(saw(&g, EV_JOB_ENDING, 1) && saw(&g, EV_JOB_ENDING, 2));
+    done(&g, 1, n, 15);
+    done(&g, 2, n, 15);
+    assert_int_equal(job_of(&g, 1)->state, JOB_PENDING);
+    assert_int_equal(job_of(&g, 1)->restarts, 1);
+    assert_int_equal(job_of(&g, 2)->state, JOB_NODE_FAIL);
+    rig_fini(&g);
+}
+
 static void tokens_are_added_and_revoked(void **state) {
     struct rig g;
     struct view v;
@@ -445,6 +465,7 @@ int main(void) {
         cmocka_unit_test(a_client_ends_its_job),
         cmocka_unit_test(a_deadline_ends_what_waits),
         cmocka_unit_test(drains_have_owners),
+        cmocka_unit_test(a_node_is_set_down_under_its_jobs),
         cmocka_unit_test(tokens_are_added_and_revoked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
