@@ -99,6 +99,8 @@ static bool same_names(const char *const *a, uint32_t n_a, const char *const *b,
 }
 
 static bool same_gres(const struct ask *a, const struct job_more *m) {
+    if (!m)
+        return !a->features && !a->n_gres;
     if (!str_eq(a->features, m->features) || a->n_gres != m->n_gres)
         return false;
     for (uint32_t i = 0; i < a->n_gres; i++) {
@@ -111,7 +113,7 @@ static bool same_gres(const struct ask *a, const struct job_more *m) {
 
 static bool same(const struct ask *a, const struct ask_size *size, const struct job_spec *s) {
     return memcmp(a->asked ? a->asked : &a->size, size, sizeof(*size)) == 0 && same_names(a->req, a->n_req, s->req_nodes, s->n_req_nodes) &&
-           same_names(a->exc, a->n_exc, s->exc_nodes, s->n_exc_nodes) && same_gres(a, job_spec_more(s));
+           same_names(a->exc, a->n_exc, s->exc_nodes, s->n_exc_nodes) && same_gres(a, s->more);
 }
 
 uint32_t ask_wants(const struct gres_ask *g, uint32_t n, struct ask_want *out) {

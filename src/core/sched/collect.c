@@ -76,7 +76,7 @@ static int64_t last_start(const struct job *j, uint32_t limit_min) {
 /* Too late in every partition, whatever else it waits for. */
 static bool is_late(struct pass *p, const struct job *j, const struct part_names *names) {
     int64_t last = INT64_MIN;
-    if (!job_spec_more(j->spec)->deadline_unix)
+    if (!j->spec->more || !j->spec->more->deadline_unix)
         return false;
     for (uint32_t i = 0; i < names->n; i++) {
         const struct part *part = p->s->grid.part[names->part[i]].rec;

@@ -192,7 +192,8 @@ static uint32_t bar(struct pass *p, const struct waiting *w, struct license_take
     if (w->use && w->use->max_running && w->use->n_running >= w->use->max_running)
         return REASON_ARRAY_TASK_LIMIT;
     *lic = (struct license_take){0};
-    if (job_spec_more(w->job->spec)->n_licenses && !licenses_fit(&p->licenses, w->job->spec, lic)) {
+    const struct job_more *m = w->job->spec->more;
+    if (m && m->n_licenses && !licenses_fit(&p->licenses, w->job->spec, lic)) {
         licenses_take(&p->licenses, lic); /* kept from those behind it */
         return REASON_LICENSES;
     }
