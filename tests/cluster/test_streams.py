@@ -167,8 +167,8 @@ def test_terminate_by_the_controller(world, job):
 
 
 def test_the_end_of_a_script_ends_its_steps(world):
-    job = world.job("read x <go; exit 5")
     os.mkfifo(world.root / "go")
+    job = world.job("read x <go; exit 5")
     s = world.run(job, "sh", "-c", "trap 'sleep 0.3; echo bye; exit 0' TERM; echo up; while :; do sleep 0.05; done")
     s.until(lambda: s.text() == "up\n")
     (world.root / "go").write_text("x\n")
