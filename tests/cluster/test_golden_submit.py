@@ -107,7 +107,7 @@ class World:
         text = re.sub(r"\balice\b", ALICE, text) if ALICE != "alice" else text
         text = re.sub(r"\bbob\b", BOB or "bob", text)
         text = re.sub(r"\b1001\b", str(pwd.getpwnam(ALICE).pw_uid), text)
-        return re.sub(r"(?<![\w-])n(?=\d|\[\d)", self.prefix, text) if self.prefix != "n" else text
+        return re.sub(r"(?<![\w\\-])n(?=\d|\[\d)", self.prefix, text) if self.prefix != "n" else text
 
     def recorded(self, text):
         text = text.replace(str(self.c.work), "/home/alice").replace(f"by {pwd.getpwnam(ALICE).pw_uid}", "by 1001")
