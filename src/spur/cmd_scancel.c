@@ -300,21 +300,18 @@ static void say_all(const struct scancel *s) {
     }
 }
 
-static int ask(struct scancel *s, uint32_t sig, bool with_steps, struct results *reply, struct err *e) {
+static int ask(struct scancel *s, uint32_t sig, struct results *reply, struct err *e) {
     uint8_t token[TOKEN_SIZE];
     spur_token(token);
     struct cancel_request request = {.token = token, .n_token = sizeof(token), .signal = sig, .batch_only = s->batch,
-                                     .full = s->full, .targets = s->targets.p, .n_targets = (uint32_t)s->targets.n};
-    if (with_steps) {
-        request.steps = s->steps.p;
-        request.n_steps = (uint32_t)s->steps.n;
-    }
+                                     .full = s->full, .targets = s->targets.p, .n_targets = (uint32_t)s->targets.n,
+                                     .steps = s->steps.p, .n_steps = (uint32_t)s->steps.n};
     return cli_call(s->c, WIRE_Controller_Cancel, &request, reply, e);
 }
 
 static int cancel(struct scancel *s) {
     struct err e = {0};
-    struct results reply = {0}, ignored = {0};
+    struct results reply = {0};
     if (has_filter(s) || s->interactive) {
         if (take_filtered(s, &e)) {
             cli_error(s->c, "slurm_load_jobs error: %s", e.text);
@@ -328,15 +325,13 @@ static int cancel(struct scancel *s) {
             cli_error(s->c, "No active jobs match ALL job filters, including: job_name=%s ", s->name_list);
         return 0;
     }
-    bool at_once = s->signal == SIGKILL && !s->batch && s->targets.n; /* as Slurm: the end of the job, too */
+    bool is_end = s->signal == SIGKILL && !s->batch && s->targets.n; /* as Slurm: the end of the job, with SIGTERM first */
     if (s->verbose)
         say_all(s);
-    if (ask(s, at_once ? 0 : s->signal, true, &reply, &e)) {
+    if (ask(s, is_end ? 0 : s->signal, &reply, &e)) {
         cli_error(s->c, "Kill job error: %s", e.text);
         return 1;
     }
-    if (at_once)
-        ask(s, SIGKILL, false, &ignored, &e);
     return tell(s, &reply);
 }
 

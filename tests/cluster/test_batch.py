@@ -446,8 +446,8 @@ def test_a_cancelled_job_leaves_nothing(shared):
     job = shared.batch("trap '' TERM\n" + LEAVES + "touch ready.$SLURM_JOB_ID; while :; do sleep 1000; done")
     wait_for(lambda: (shared.work / f"ready.{job}").exists())
     assert len(leftovers(job)) == 4
-    shared.run(["scancel", "-s", "KILL", str(job)])
-    shared.wait_over(job)
+    shared.run(["scancel", "-s", "KILL", str(job)])  # as Slurm: the job's end, with SIGTERM, KillWait and SIGKILL
+    shared.wait_over(job, timeout=60)
     assert leftovers(job) == []
 
 
