@@ -20,7 +20,7 @@ struct srun {
     const char *input, *output, *error; /* as given */
     const char *distribution, *job_id_text, *node_range;
     bool label, unbuffered, overlap, exact, is_exclusive, multi_prog, pty, quit_on_interrupt, disable_status, no_kill;
-    bool preserve_env, is_inside;
+    bool is_inside;
     int pty_fd; /* whose terminal --pty means */
     uint32_t immediate_secs; /* + 1; 0: not given */
     uint32_t bad_exit;       /* enum srun_bad_exit */

@@ -201,7 +201,7 @@ static const struct opt_row rows[] = {
     FLAG("oversubscribe", 's', M(oversubscribe), NULL, "let the job's nodes be shared with others"),
     TEXT("partition", 'p', "partition", J(partition), "PARTITION", "partition requested"),
     LATER("prefer", 0, "list", "PREFER"),
-    FLAG("preserve-env", 'E', R(preserve_env), "PRESERVE_ENV", "keep the job's variables of nodes and tasks in the tasks"),
+    LATER("preserve-env", 'E', NULL, "PRESERVE_ENV"),
     LATER("priority", 0, "value", NULL),
     LATER("profile", 0, "value", "PROFILE"),
     LATER("prolog", 0, "program", "PROLOG"),

@@ -214,7 +214,7 @@ static const char *default_state_dir(const struct options *o) {
     else if (home)
         snprintf(path, sizeof(path), "%s/.local/state/spurd/%016" PRIx64, home, place);
     else
-        snprintf(path, sizeof(path), "/tmp/spurd-%u/%016" PRIx64, (unsigned)geteuid(), place);
+        return STATE_DIR; /* what fails there is told; a place that others can write is none for keys */
     make_parents(path);
     return path;
 }
