@@ -123,6 +123,7 @@ static int ask_until_room(struct srun_step *st, struct step_spec *p, struct err 
         return rc;
     p->immediate = false;
     bool was_told = false;
+    time_t began = time(NULL); /* a job that has just begun is busy for a moment: not worth a word */
     while (rc == E_STEP_BUSY && (!end || time(NULL) < end)) {
         if (end) { /* in small steps: the controller's own patience is longer */
             struct timespec pause = {0, 100000000};
@@ -135,7 +136,7 @@ static int ask_until_room(struct srun_step *st, struct step_spec *p, struct err 
             cli_say(s->job.c, "Job %u step creation temporarily disabled, retrying (%s)", st->job_id, e->text);
         was_told |= rc == E_STEP_BUSY;
     }
-    if (!rc && st->reply.step && !s->job.quiet) {
+    if (!rc && st->reply.step && !s->job.quiet && (was_told || time(NULL) > began + 1)) {
         auto_str name = {0};
         srun_step_name(st->reply.step, &name);
         cli_say(s->job.c, "Step created for %s", str_text(&name));

@@ -52,6 +52,7 @@ def test_exit_codes_and_their_lines(shared):
          ["srun: error: n1: task 0: Exited with exit code 1", "srun: error: n2: task 1: Exited with exit code 2"]),
         (["-Q", "-n2", "bash", "-c", "exit 6"], 6, ["srun: error: n1: tasks 0-1: Exited with exit code 6"]),
     ]:
+        wait_for(lambda: not shared.run("squeue -h").stdout, what="n1 to be free again")
         got = srun(shared, *command)
         assert (got.returncode, lines(ids_gone(got.stderr))) == (code, err), command
 
