@@ -409,7 +409,7 @@ def test_sacct(new_cluster):
     wait_for(lambda: c.run("sacct -a -s F -X").stdout == head)  # -s alone means now, and it failed before
     assert c.run(["sacct", "-n", "-X", "-P", "-o", "jobid", "-s", "F,ca", "-S", "now-1hour", "-E", "now+1hour"]).stdout == \
         f"{bad}\n{killed}\n"
-    assert c.run("sacct -n -X -P -o jobid -s PENDING").stdout == f"{waits}\n"
+    wait_for(lambda: c.run("sacct -n -X -P -o jobid -s PENDING").stdout == f"{waits}\n")  # the killed one waited this very second
     assert c.run(["sacct", "-n", "-X", "-P", "-o", "jobid", "--name", "acct"]).stdout == f"{ok}\n"
     assert c.run(["sacct", "-n", "-X", "-P", "-o", "jobid", "-A", "ml", "-r", "debug", "-N", "n1"]).stdout == f"{ok}\n{bad}\n"
     assert c.run(["sacct", "-n", "-X", "-P", "-u", ME, "-o", "user"]).stdout == f"{ME}\n" * 4

@@ -341,6 +341,7 @@ def check(w, block):
 
 
 @pytest.mark.parametrize("block", [pytest.param(b, id=b.name) for b in wanted() if not b.of("env")])
+@pytest.mark.slow
 def test_as_recorded(worlds, block):
     check(worlds("one" if block.name.startswith("one-node") else "six"), block)
 
