@@ -300,7 +300,25 @@ void admit_heartbeat(struct room *r, const struct heartbeat_request *req, admit_
 struct report {
     admit_fn done;
     void *arg;
+    uint32_t node_id;
+    bool has_text;
+    char text[REPORT_TEXT_MAX + 1];
 };
+
+/* NULL: nobody knows the node, which was answered. */
+static struct report *report_begin(struct room *r, const char *name, const char *text, admit_fn done, void *arg) {
+    struct err e;
+    const struct node *n = state_find_node(r->state, name);
+    if (!n) {
+        err_set(&e, E_NODE_NAME, "%s", err_sentence(E_NODE_NAME));
+        done(arg, E_NODE_NAME, &e, NULL);
+        return NULL;
+    }
+    struct report *rp = xnew(struct report);
+    *rp = (struct report){.done = done, .arg = arg, .node_id = n->id, .has_text = text};
+    snprintf(rp->text, sizeof(rp->text), "%s", text ? text : "");
+    return rp;
+}
 
 static void on_reported(void *arg, int code, const struct err *why, uint64_t index, const void *answer, size_t n) {
     struct report *rp = arg;
@@ -310,27 +328,18 @@ static void on_reported(void *arg, int code, const struct err *why, uint64_t ind
 }
 
 void admit_report(struct room *r, const struct run_report *req, admit_fn done, void *arg) {
-    struct err e;
-    const struct node *n = state_find_node(r->state, req->name);
-    if (!n) {
-        err_set(&e, E_NODE_NAME, "%s", err_sentence(E_NODE_NAME));
-        done(arg, E_NODE_NAME, &e, NULL);
+    struct report *rp = report_begin(r, req->name, req->text, done, arg);
+    if (!rp)
         return;
-    }
-    char text[REPORT_TEXT_MAX + 1];
-    snprintf(text, sizeof(text), "%s", req->text ? req->text : "");
-    struct report *rp = xnew(struct report);
-    rp->done = done;
-    rp->arg = arg;
     struct cmd_node_done cmd = {
         .job_id = req->job_id,
         .start_no = req->start_no,
-        .node_id = n->id,
+        .node_id = rp->node_id,
         .wait_status = req->wait_status,
         .out_of_memory = req->out_of_memory,
         .never_started = req->never_started,
         .node_failed = req->node_failed,
-        .text = req->text ? text : NULL,
+        .text = rp->has_text ? rp->text : NULL,
         .end_ms = req->end_ms,
         .max_rss_kb = req->max_rss_kb,
         .user_cpu_us = req->user_cpu_us,
@@ -341,27 +350,18 @@ void admit_report(struct room *r, const struct run_report *req, admit_fn done, v
 }
 
 void admit_step_report(struct room *r, const struct step_report *req, admit_fn done, void *arg) {
-    struct err e;
-    const struct node *n = state_find_node(r->state, req->name);
-    if (!n) {
-        err_set(&e, E_NODE_NAME, "%s", err_sentence(E_NODE_NAME));
-        done(arg, E_NODE_NAME, &e, NULL);
+    struct report *rp = report_begin(r, req->name, req->text, done, arg);
+    if (!rp)
         return;
-    }
-    char text[REPORT_TEXT_MAX + 1];
-    snprintf(text, sizeof(text), "%s", req->text ? req->text : "");
-    struct report *rp = xnew(struct report);
-    rp->done = done;
-    rp->arg = arg;
     struct cmd_step_done cmd = {
         .job_id = req->job_id,
         .start_no = req->start_no,
         .step_id = req->step_id,
-        .node_id = n->id,
+        .node_id = rp->node_id,
         .wait_status = req->wait_status,
         .out_of_memory = req->out_of_memory,
         .never_started = req->never_started,
-        .text = req->text ? text : NULL,
+        .text = rp->has_text ? rp->text : NULL,
         .end_ms = req->end_ms,
         .max_rss_kb = req->max_rss_kb,
         .user_cpu_us = req->user_cpu_us,
