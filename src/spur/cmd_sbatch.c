@@ -14,9 +14,29 @@
 
 #include "base/mem.h"
 #include "spur/command.h"
+#include "spur/job_options.h"
 #include "spur/sbatch.h"
 
 #define WAIT_MOST_SECS 16 /* between two tries for a place in the queue */
+
+const struct opt_table *cmd_sbatch_options(void) {
+    static struct opt_table t = {
+        .usage = "[OPTIONS...] script [args...]",
+        .brief = "[-N nnodes] [-n ntasks] [-c ncpus] [-p partition] [--hold] [--parsable] [-a indexes]\n"
+                 "     [-t minutes] [-D path] [--mem=MB] [--output file] [--error file] [--input file]\n"
+                 "     [--job-name=name] [--account=name] [--qos=qos] [--dependency=type:jobid]\n"
+                 "     [--begin=time] [--nice[=value]] [--comment=name] [--export=names]\n"
+                 "     [--nodelist=hosts] [--exclude=hosts] [--open-mode=append|truncate]\n"
+                 "     [--gres=list] [-G n] [-C list] [-L names] [--exclusive] [-s] [--signal=[B:]num[@time]]\n"
+                 "     [--ntasks-per-node=n] [--mem-per-cpu=MB] [--time-min=minutes] [--deadline=time]\n"
+                 "     [--test-only] [--propagate[=rlimits]] [--requeue] [--no-requeue] [--wait] [--quiet]\n"
+                 "     executable [args...] | --wrap=command",
+        .usage_exit = 255, .stop_at_word = true,
+        .env_prefix = {"SBATCH_", "SPUR_"},
+        .note = "Options of Slurm that are not listed are refused by name: see docs/compatibility.md."};
+    t.row = job_option_rows(JOB_SBATCH, &t.n);
+    return &t;
+}
 
 /* Each line of a text as an error of its own. */
 static void complain(const struct cli *c, const char *text) {

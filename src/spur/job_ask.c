@@ -20,12 +20,7 @@ int ask_count(struct opt_run *r, const struct opt_row *o, const char *value) {
     uint64_t n;
     if (count_parse(value, INT32_MAX, &n) || !n)
         return opt_bad(r, 1, "Invalid numeric value \"%s\" for --%s.", value, o->name);
-    if (str_eq(o->name, "ntasks"))
-        SPEC(r)->n_tasks = SPEC(r)->n_tasks_given = (uint32_t)n;
-    else if (str_eq(o->name, "cpus-per-task"))
-        SPEC(r)->cpus_per_task = SPEC(r)->cpus_per_task_given = (uint32_t)n;
-    else
-        MORE(r)->tasks_per_node = (uint32_t)n;
+    *(uint32_t *)((char *)r->ctx + o->off) = (uint32_t)n;
     return 0;
 }
 
@@ -49,35 +44,29 @@ static uint32_t seconds_of_minute(const char *value) {
 }
 
 int ask_time(struct opt_run *r, const struct opt_row *o, const char *value) {
-    uint32_t *to = str_eq(o->name, "time") ? &SPEC(r)->time_limit_min : &MORE(r)->time_min_min;
+    uint32_t *to = &SPEC(r)->time_limit_min;
     if (time_limit_parse(value, to))
         return opt_bad_value(r, o);
-    if (str_eq(o->name, "time"))
-        MORE(r)->limit_secs = cli_policy()->limits_in_seconds && *to == 1 ? seconds_of_minute(value) : 0;
+    MORE(r)->limit_secs = cli_policy()->limits_in_seconds && *to == 1 ? seconds_of_minute(value) : 0;
     return 0;
 }
 
+int ask_limit(struct opt_run *r, const struct opt_row *o, const char *value) {
+    return time_limit_parse(value, (uint32_t *)((char *)r->ctx + o->off)) ? opt_bad_value(r, o) : 0;
+}
+
 int ask_mem(struct opt_run *r, const struct opt_row *o, const char *value) {
-    struct job_ask *a = ASK(r);
-    uint64_t mb;
-    if (size_mb_parse(value, &mb))
+    struct ask_size *to = (struct ask_size *)((char *)r->ctx + o->off);
+    if (size_mb_parse(value, &to->mb))
         return opt_bad_value(r, o);
-    if (str_eq(o->name, "mem")) {
-        a->spec.mem_node_mb = mb;
-        a->spec.mem_all = !mb;
-        a->mem_level = a->level + 1;
-    } else {
-        a->more.mem_cpu_mb = mb;
-        a->mem_cpu_level = a->level + 1;
-    }
+    to->level = ASK(r)->level + 1;
     return 0;
 }
 
 int ask_moment(struct opt_run *r, const struct opt_row *o, const char *value) {
     struct text_clock clock = cli_clock();
     struct err e = {0};
-    int64_t *to = str_eq(o->name, "begin") ? &SPEC(r)->begin_unix : &MORE(r)->deadline_unix;
-    if (moment_parse(value, &clock, to, &e)) {
+    if (moment_parse(value, &clock, (int64_t *)((char *)r->ctx + o->off), &e)) {
         str_addf(&r->err, "%s\n", e.text); /* as Slurm: the date parser has no prefix */
         return opt_bad_value(r, o);
     }
@@ -137,6 +126,26 @@ int ask_signal(struct opt_run *r, const struct opt_row *o, const char *value) {
     return 0;
 }
 
+static const char *const limit_names[] = {"ALL", "NONE", "AS", "CORE", "CPU", "DATA", "FSIZE", "MEMLOCK", "NOFILE",
+                                          "NPROC", "RSS", "STACK"};
+
+int ask_propagate(struct opt_run *r, const struct opt_row *o, const char *value) {
+    struct job_ask *a = ASK(r);
+    a->propagate = value ? value : "ALL";
+    uint32_t n;
+    const char *const *word = cli_words(a->c, a->propagate, ", ", &n);
+    for (uint32_t i = 0; i < n; i++) {
+        bool is_known = false;
+        for (size_t k = 0; k < ARRAY_LEN(limit_names); k++)
+            is_known |= strcasecmp(str_starts(word[i], "RLIMIT_") ? word[i] + 7 : word[i], limit_names[k]) == 0;
+        if (!is_known) {
+            opt_bad(r, 1, "Bad rlimit name: %s", word[i]);
+            return opt_bad(r, 1, "--propagate=%s is not valid.", a->propagate);
+        }
+    }
+    return 0;
+}
+
 /* For root alone, and not there yet for root. */
 int ask_uid(struct opt_run *r, const struct opt_row *o, const char *value) {
     return opt_bad(r, r->table->usage_exit, "--%s only permitted by root user, and not supported yet", o->name);
@@ -164,14 +173,17 @@ static bool expand(struct job_ask *a, const char *list, const char *const **out,
 
 /* --mem and --mem-per-cpu: that of the later level counts, both of one level are a mistake. */
 static bool settle_memory(struct job_ask *a) {
-    if (a->mem_level && a->mem_level == a->mem_cpu_level)
-        return fatal(a, "--mem, --mem-per-cpu, and --mem-per-gpu are mutually exclusive.");
-    if (a->mem_level > a->mem_cpu_level) {
-        a->more.mem_cpu_mb = 0;
-    } else if (a->mem_cpu_level) {
-        a->spec.mem_node_mb = 0;
-        a->spec.mem_all = !a->more.mem_cpu_mb; /* 0 is all of the node, for both of them */
+    const struct ask_size *last = NULL;
+    for (size_t i = 0; i < ASK_N_MEM; i++) {
+        const struct ask_size *m = &a->mem[i];
+        if (m->level && last && m->level == last->level)
+            return fatal(a, "--mem, --mem-per-cpu, and --mem-per-gpu are mutually exclusive.");
+        last = m->level && (!last || m->level > last->level) ? m : last;
     }
+    if (!last)
+        return true;
+    *(last == &a->mem[ASK_MEM_NODE] ? &a->spec.mem_node_mb : &a->more.mem_cpu_mb) = last->mb;
+    a->spec.mem_all = !last->mb; /* 0 is all of the node, for each of them */
     return true;
 }
 
@@ -303,6 +315,8 @@ static bool is_set(const struct job_more *m) {
 
 bool job_ask_settle(struct job_ask *a) {
     struct job_spec *j = &a->spec;
+    j->n_tasks = j->n_tasks_given;
+    j->cpus_per_task = j->cpus_per_task_given;
     if (!expand(a, a->node_list, &j->req_nodes, &j->n_req_nodes) ||
         !expand(a, a->exclude, &j->exc_nodes, &j->n_exc_nodes) || !settle_memory(a) || !settle_gres(a) ||
         !settle_licenses(a) || !settle_array(a) || !settle_sharing(a))

@@ -11,14 +11,22 @@
 
 #include "spur/cli.h"
 
+/* The three ways to ask for memory, of which the one of the latest level counts. */
+enum ask_mem { ASK_MEM_NODE, ASK_MEM_CPU, ASK_N_MEM };
+struct ask_size {
+    uint64_t mb;
+    unsigned level; /* + 1; 0: not given */
+};
+
 /* The first fields of the context (opt_run.ctx) of every command that uses these setters. */
 #define JOB_ASK_FIELDS                                                                                                \
     struct cli *c;                                                                                                    \
     struct job_spec spec; /* its texts are borrowed, or in the command's arena */                                     \
     struct job_more more; /* becomes spec.more where anything of it is set */                                         \
     unsigned level;       /* of options: a later one (environment, command line) goes before an earlier one */        \
-    unsigned mem_level, mem_cpu_level;                                                                                \
+    struct ask_size mem[ASK_N_MEM];                                                                                   \
     const char *refused; /* what a refusal begins with; NULL: "Batch job submission failed" */                        \
+    const char *propagate; /* limits; NULL: all */                                                                    \
     const char *node_list, *exclude;                                                                                  \
     const char *gres, *gpus, *gpus_per_node, *gpus_per_task, *licenses, *array, *features;                            \
     bool exclusive, oversubscribe, any_signal_reservation;                                                            \
@@ -27,16 +35,20 @@ struct job_ask {
     JOB_ASK_FIELDS
 };
 
-int ask_count(struct opt_run *r, const struct opt_row *o, const char *value); /* ntasks, cpus-per-task, ntasks-per-node */
+/* Typed values, at the row's `off`. */
+int ask_count(struct opt_run *r, const struct opt_row *o, const char *value);  /* uint32_t, 1 or more */
+int ask_limit(struct opt_run *r, const struct opt_row *o, const char *value);  /* uint32_t, minutes */
+int ask_mem(struct opt_run *r, const struct opt_row *o, const char *value);    /* struct ask_size */
+int ask_moment(struct opt_run *r, const struct opt_row *o, const char *value); /* int64_t, unix seconds */
+/* Options of their own. */
 int ask_nodes(struct opt_run *r, const struct opt_row *o, const char *value);
-int ask_time(struct opt_run *r, const struct opt_row *o, const char *value); /* time, time-min */
-int ask_mem(struct opt_run *r, const struct opt_row *o, const char *value);  /* mem, mem-per-cpu */
-int ask_moment(struct opt_run *r, const struct opt_row *o, const char *value); /* begin, deadline */
+int ask_time(struct opt_run *r, const struct opt_row *o, const char *value);
 int ask_nice(struct opt_run *r, const struct opt_row *o, const char *value);
 int ask_open_mode(struct opt_run *r, const struct opt_row *o, const char *value);
 int ask_requeue(struct opt_run *r, const struct opt_row *o, const char *value); /* requeue, no-requeue */
 int ask_exclusive(struct opt_run *r, const struct opt_row *o, const char *value);
 int ask_signal(struct opt_run *r, const struct opt_row *o, const char *value);
+int ask_propagate(struct opt_run *r, const struct opt_row *o, const char *value);
 int ask_uid(struct opt_run *r, const struct opt_row *o, const char *value); /* refuses uid, gid */
 
 /* Refuses what is wrong in its combination, and fills in what follows from the options. false: said so; the exit code

@@ -14,6 +14,9 @@ struct salloc {
     uint32_t kill_signal; /* + 1; 1: the usual one; 0: the command is left alone */
 };
 
+/* ---- cmd_salloc.c ---- */
+int salloc_ask_kill(struct opt_run *r, const struct opt_row *o, const char *value); /* the setter of --kill-command */
+
 /* ---- salloc_env.c ---- */
 /* NULL-terminated, in the command's arena: what there is, without an outer job's own, and what the job's says. */
 char *const *salloc_env(const struct salloc *s, const struct job *j, const char *cluster_name, char *const *environ_);

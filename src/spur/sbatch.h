@@ -19,7 +19,6 @@ struct sbatch {
         };
     };
     const char *wrap;
-    const char *propagate; /* limits; NULL: all */
     const char *export;    /* --export; NULL: ALL */
     const char *cwd;       /* where the command was started */
     bool wait, parsable, ignore_pbs, test_only;

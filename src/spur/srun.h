@@ -19,7 +19,7 @@ struct srun {
     struct sbatch job; /* first: the setters of its options work on this one too */
     const char *input, *output, *error; /* as given */
     const char *distribution, *job_id_text, *node_range;
-    bool label, unbuffered, overlap, exact, is_exclusive, multi_prog, pty, quit_on_interrupt, disable_status, no_kill;
+    bool label, unbuffered, overlap, exact, multi_prog, pty, quit_on_interrupt, disable_status, no_kill;
     bool is_inside;
     int pty_fd; /* whose terminal --pty means */
     uint32_t immediate_secs; /* + 1; 0: not given */
@@ -33,6 +33,16 @@ struct srun {
 };
 
 /* ---- srun_options.c ---- */
+/* Setters of the rows of srun's own options (opt.h). */
+int srun_ask_immediate(struct opt_run *r, const struct opt_row *o, const char *value);
+int srun_ask_bad_exit(struct opt_run *r, const struct opt_row *o, const char *value);
+int srun_ask_wait(struct opt_run *r, const struct opt_row *o, const char *value);
+int srun_ask_distribution(struct opt_run *r, const struct opt_row *o, const char *value);
+int srun_ask_job(struct opt_run *r, const struct opt_row *o, const char *value);
+int srun_ask_pty(struct opt_run *r, const struct opt_row *o, const char *value);
+int srun_ask_mpi(struct opt_run *r, const struct opt_row *o, const char *value);
+int srun_ask_nodes(struct opt_run *r, const struct opt_row *o, const char *value);
+int srun_ask_het(struct opt_run *r, const struct opt_row *o, const char *value);
 const char *srun_env_get(const char *name); /* getenv for opt_scan_env, with srun's other names */
 /* Words behind the options into argv; what fits together. false: said so. */
 bool srun_settle(struct srun *s, const struct opt_run *r);

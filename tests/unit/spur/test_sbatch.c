@@ -51,13 +51,13 @@ static void values(void **state) {
     assert_int_equal(j->n_tasks_given, 4096);
     assert_int_equal(j->cpus_per_task_given, 2);
     assert_int_equal(j->time_limit_min, 1440);
-    assert_int_equal(j->mem_node_mb, 2048);
     assert_true(j->hold && f.s.parsable && f.s.wait && !j->no_requeue);
     assert_int_equal(j->nice, 100);
     assert_int_equal(j->open_mode, OPEN_APPEND);
     assert_string_equal(j->dependency, "afterok:5");
     assert_int_equal(f.r.words.n, 3);
     assert_true(job_ask_settle(&f.s.ask));
+    assert_int_equal(j->mem_node_mb, 2048);
     assert_int_equal(j->n_req_nodes, 2);
     assert_string_equal(j->exc_nodes[0], "n9");
     done(&f);
@@ -69,8 +69,8 @@ static void oddities_of_slurms(void **state) {
     assert_int_equal(f.s.spec.time_limit_min, TIME_LIMIT_NONE);
     assert_int_equal(f.s.spec.nice, 0);
     assert_false(f.s.spec.min_nodes_given);
-    assert_true(f.s.spec.mem_all && !f.s.spec.mem_node_mb);
     assert_true(job_ask_settle(&f.s.ask));
+    assert_true(f.s.spec.mem_all && !f.s.spec.mem_node_mb);
     assert_null(f.s.spec.partition);
     done(&f);
 }
@@ -291,7 +291,7 @@ static void pbs_lines(void **state) {
     assert_int_equal(f.s.spec.time_limit_min, 60);
     assert_int_equal(f.s.spec.min_nodes, 2);
     assert_int_equal(f.s.more.tasks_per_node, 3);
-    assert_int_equal(f.s.spec.mem_node_mb, 2048);
+    assert_int_equal(f.s.mem[ASK_MEM_NODE].mb, 2048);
     assert_true(f.s.spec.no_requeue);
     done(&f);
 }

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * All options of sbatch, srun and salloc, all of Slurm 26.05's: those that work, and those that are refused by name until
+ * they do. One row an option, with a column for each of the three: whether it has the option, and which variable stands
+ * for it. Options of the same name that mean something else are rows of their own.
+ *
+ *   NO       has no such option
+ *   YES      has it, without a variable
+ *   V("X")   the variable is X behind the command's first prefix (srun: behind each of them)
+ *   W("X")   behind each of sbatch's prefixes
+ */
+#include "spur/job_options.h"
+
+#include "base/mem.h"
+#include "spur/salloc.h"
+
+struct place {
+    bool has, all_prefixes;
+    const char *env;
+};
+struct job_row {
+    struct opt_row row;
+    struct place in[JOB_N_COMMANDS]; /* in the order of enum job_command */
+};
+
+/* The context of all three begins with struct sbatch, so that these offsets hold for each. */
+#define S(field) offsetof(struct sbatch, field)
+#define J(field) offsetof(struct sbatch, spec.field)
+#define M(field) offsetof(struct sbatch, more.field)
+#define R(field) offsetof(struct srun, field)
+#define L(field) offsetof(struct salloc, field)
+#define NO {false}
+#define YES {true}
+#define V(env) {true, false, env}
+#define W(env) {true, true, env}
+#define TEXT(name, letter, arg, at, a, b, c, help)                                                                     \
+    {{name, letter, arg, OPT_TEXT, 0, at, NULL, NULL, help}, {a, b, c}}
+#define FLAG(name, letter, at, a, b, c, help) {{name, letter, NULL, OPT_BOOL, 0, at, NULL, NULL, help}, {a, b, c}}
+#define TIMES(name, letter, at, a, b, c, help) {{name, letter, NULL, OPT_COUNT, 0, at, NULL, NULL, help}, {a, b, c}}
+#define COUNT(name, letter, arg, at, a, b, c, help)                                                                    \
+    {{name, letter, arg, OPT_CALL, 0, at, ask_count, NULL, help}, {a, b, c}}
+#define SIZE(name, letter, arg, at, a, b, c, help)                                                                     \
+    {{name, letter, arg, OPT_CALL, 0, at, ask_mem, NULL, help}, {a, b, c}}
+#define MOMENT(name, letter, arg, at, a, b, c, help)                                                                   \
+    {{name, letter, arg, OPT_CALL, 0, at, ask_moment, NULL, help}, {a, b, c}}
+#define LIMIT(name, letter, arg, at, a, b, c, help)                                                                    \
+    {{name, letter, arg, OPT_CALL, 0, at, ask_limit, NULL, help}, {a, b, c}}
+#define CALL(name, letter, arg, flags, set, a, b, c, help)                                                             \
+    {{name, letter, arg, OPT_CALL, flags, 0, set, NULL, help}, {a, b, c}}
+#define HIDDEN(name, letter, arg, set, at, a, b, c)                                                                    \
+    {{name, letter, arg, OPT_CALL, OPT_HIDDEN, at, set, NULL, ""}, {a, b, c}}
+#define WORD(name, letter, kind, help) {{name, letter, NULL, kind, 0, 0, NULL, NULL, help}, {YES, YES, YES}}
+#define LATER(name, letter, arg, a, b, c) {{name, letter, arg, OPT_NOT_YET, 0, 0, NULL, NULL, NULL}, {a, b, c}}
+#define LATER_MAYBE(name, letter, arg, a, b, c)                                                                        \
+    {{name, letter, arg, OPT_NOT_YET, OPT_MAYBE, 0, NULL, NULL, NULL}, {a, b, c}}
+
+/* By name: the order of "possibilities" and of --help.                              sbatch, srun, salloc */
+static const struct job_row all[] = {
+    LATER("accel-bind", 0, "opts", NO, YES, NO),
+    TEXT("account", 'A', "name", J(account), W("ACCOUNT"), V("ACCOUNT"), V("ACCOUNT"), "charge job to specified account"),
+    LATER("acctg-freq", 0, "list", V("ACCTG_FREQ"), V("ACCTG_FREQ"), V("ACCTG_FREQ")),
+    TEXT("array", 'a', "indexes", S(array), V("ARRAY_INX"), NO, NO, "job array: 0-15, 1,3,5-9:2, with %N at most N at once"),
+    LATER("async", 0, NULL, NO, YES, NO),
+    LATER("batch", 0, "list", V("BATCH"), NO, NO),
+    LATER("bb", 0, "spec", V("BURST_BUFFER"), V("BURST_BUFFER"), V("BURST_BUFFER")),
+    LATER("bbf", 0, "file", YES, YES, YES),
+    LATER_MAYBE("bcast", 0, "dest", NO, V("BCAST"), NO),
+    LATER("bcast-exclude", 0, "paths", NO, V("BCAST_EXCLUDE"), NO),
+    MOMENT("begin", 'b', "time", J(begin_unix), YES, YES, YES, "defer job until HH:MM MM/DD/YY"),
+    LATER("bell", 0, NULL, NO, NO, V("BELL")),
+    TEXT("chdir", 'D', "directory", J(work_dir), YES, V("REMOTE_CWD"), YES, "working directory of the batch script, the tasks or the command"),
+    LATER("cluster-constraint", 0, "list", V("CLUSTER_CONSTRAINT"), V("CLUSTER_CONSTRAINT"), V("CLUSTER_CONSTRAINT")),
+    LATER("clusters", 'M', "names", V("CLUSTERS"), YES, YES),
+    TEXT("comment", 0, "name", J(comment), YES, V("JOB_COMMENT"), YES, "arbitrary comment"),
+    LATER("compress", 0, "lib", NO, V("COMPRESS"), NO),
+    LATER("consolidate-segments", 0, NULL, YES, YES, YES),
+    TEXT("constraint", 'C', "list", S(features), V("CONSTRAINT"), V("CONSTRAINT"), V("CONSTRAINT"), "features of nodes: a&b, a|b, [a|b], a*2"),
+    LATER("container", 0, "path", V("CONTAINER"), V("CONTAINER"), V("CONTAINER")),
+    LATER("container-id", 0, "id", V("CONTAINER_ID"), V("CONTAINER_ID"), V("CONTAINER_ID")),
+    LATER("contiguous", 0, NULL, YES, YES, YES),
+    LATER("core-spec", 'S', "cores", V("CORE_SPEC"), V("CORE_SPEC"), V("CORE_SPEC")),
+    LATER("cores-per-socket", 0, "n", YES, YES, YES),
+    LATER("cpu-bind", 0, "type", NO, V("CPU_BIND"), NO),
+    LATER("cpu-freq", 0, "min", V("CPU_FREQ_REQ"), V("CPU_FREQ_REQ"), V("CPU_FREQ_REQ")),
+    LATER("cpus-per-gpu", 0, "n", V("CPUS_PER_GPU"), V("CPUS_PER_GPU"), V("CPUS_PER_GPU")),
+    COUNT("cpus-per-task", 'c', "ncpus", J(cpus_per_task_given), YES, V("CPUS_PER_TASK"), YES, "number of cpus required per task"),
+    MOMENT("deadline", 0, "time", M(deadline_unix), V("DEADLINE"), YES, V("DEADLINE"), "remove the job if it can't end before this time"),
+    LATER("debugger-test", 0, NULL, NO, YES, NO),
+    LATER("delay-boot", 0, "mins", V("DELAY_BOOT"), V("DELAY_BOOT"), V("DELAY_BOOT")),
+    TEXT("dependency", 'd', "type:jobid[,…]", J(dependency), YES, V("DEPENDENCY"), YES, "defer job: after[:+min] afterany afterok afternotok aftercorr, singleton"),
+    FLAG("disable-status", 'X', R(disable_status), NO, V("DISABLE_STATUS"), NO, "send Ctrl-C to the tasks at once"),
+    LATER("distribution", 'm', "type", V("DISTRIBUTION"), NO, V("DISTRIBUTION")),
+    CALL("distribution", 'm', "block|cyclic", 0, srun_ask_distribution, NO, V("DISTRIBUTION"), NO, "how tasks are dealt out to nodes"),
+    LATER("epilog", 0, "program", NO, V("EPILOG"), NO),
+    TEXT("error", 'e', "err", J(std_err), W("ERROR"), NO, NO, "file for batch script's standard error"),
+    TEXT("error", 'e', "err", R(error), NO, V("STDERRMODE"), NO, "location of stderr redirection"),
+    FLAG("exact", 0, R(exact), NO, V("EXACT"), NO, "give a step the resources that it asks for and no more"),
+    TEXT("exclude", 'x', "hosts", S(exclude), YES, YES, YES, "exclude a specific list of hosts"),
+    CALL("exclusive", 0, "user", OPT_MAYBE, ask_exclusive, V("EXCLUSIVE"), V("EXCLUSIVE"), V("EXCLUSIVE"), "share nodes with no other job, or with yours only; of a step: as --exact"),
+    TEXT("export", 0, "names", S(export), W("EXPORT"), V("EXPORT_ENV"), NO, "environment to export: ALL, NIL, NONE, A,B=x, ALL,B=x"),
+    LATER("export-file", 0, "file", YES, NO, NO),
+    LATER("external-launcher", 0, NULL, NO, YES, NO),
+    LATER("extra", 0, "text", YES, YES, YES),
+    LATER("extra-node-info", 'B', "S[:C[:T]]", YES, YES, YES),
+    LATER_MAYBE("get-user-env", 0, "mode", V("GET_USER_ENV"), NO, NO),
+    HIDDEN("gid", 0, "group", ask_uid, 0, YES, NO, YES),
+    LATER("gpu-bind", 0, "type", V("GPU_BIND"), V("GPU_BIND"), V("GPU_BIND")),
+    LATER("gpu-freq", 0, "freq", V("GPU_FREQ"), V("GPU_FREQ"), V("GPU_FREQ")),
+    TEXT("gpus", 'G', "[type:]n", S(gpus), V("GPUS"), V("GPUS"), V("GPUS"), "GPUs of the job"),
+    TEXT("gpus-per-node", 0, "[type:]n", S(gpus_per_node), V("GPUS_PER_NODE"), V("GPUS_PER_NODE"), V("GPUS_PER_NODE"), "GPUs of each node"),
+    LATER("gpus-per-socket", 0, "n", V("GPUS_PER_SOCKET"), V("GPUS_PER_SOCKET"), V("GPUS_PER_SOCKET")),
+    TEXT("gpus-per-task", 0, "[type:]n", S(gpus_per_task), V("GPUS_PER_TASK"), V("GPUS_PER_TASK"), V("GPUS_PER_TASK"), "GPUs of each task"),
+    TEXT("gres", 0, "list", S(gres), V("GRES"), V("GRES"), V("GRES"), "generic resources of each node: name[:type][:count],…"),
+    LATER("gres-flags", 0, "type", V("GRES_FLAGS"), V("GRES_FLAGS"), V("GRES_FLAGS")),
+    WORD("help", 'h', OPT_HELP, "show this help message"),
+    HIDDEN("het-group", 0, "value", srun_ask_het, 0, NO, YES, NO),
+    LATER("hint", 0, "type", V("HINT"), V("HINT"), V("HINT")),
+    FLAG("hold", 'H', J(hold), YES, YES, YES, "submit job in held state"),
+    FLAG("ignore-pbs", 0, S(ignore_pbs), V("IGNORE_PBS"), NO, NO, "ignore #PBS lines (as without it: none is read)"),
+    CALL("immediate", 'I', "secs", OPT_MAYBE, srun_ask_immediate, NO, V("IMMEDIATE"), V("IMMEDIATE"), "exit if resources are not there within secs (1)"),
+    TEXT("input", 'i', "in", J(std_in), W("INPUT"), NO, NO, "file for batch script's standard input"),
+    TEXT("input", 'i', "in", R(input), NO, V("STDINMODE"), NO, "location of stdin redirection: a file, none, or a task"),
+    LATER("interactive", 0, NULL, NO, YES, NO),
+    TEXT("job-name", 'J', "jobname", J(name), V("JOB_NAME"), V("JOB_NAME"), V("JOB_NAME"), "name of job"),
+    CALL("jobid", 0, "id", 0, srun_ask_job, NO, V("JOB_ID"), NO, "run under already allocated job"),
+    CALL("kill-command", 'K', "signal", OPT_MAYBE, salloc_ask_kill, NO, NO, V("KILL_CMD"), "signal the command when its allocation is revoked"),
+    CALL("kill-on-bad-exit", 'K', "0|1", OPT_MAYBE, srun_ask_bad_exit, NO, V("KILL_BAD_EXIT"), NO, "terminate the step if any task has a non-zero exit code"),
+    LATER("kill-on-invalid-dep", 0, "yes|no", YES, NO, NO),
+    FLAG("label", 'l', R(label), NO, V("LABELIO"), NO, "prepend task number to lines of stdout/err"),
+    TEXT("licenses", 'L', "names", S(licenses), YES, YES, YES, "required licenses: name[:count], with , for all, | for one"),
+    LATER("mail-type", 0, "type", YES, YES, YES),
+    LATER("mail-user", 0, "user", YES, YES, YES),
+    LATER("mcs-label", 0, "mcs", YES, YES, YES),
+    SIZE("mem", 0, "MB", S(mem[ASK_MEM_NODE]), V("MEM_PER_NODE"), V("MEM_PER_NODE"), V("MEM_PER_NODE"), "amount of memory of each node; 0: all of it"),
+    LATER("mem-bind", 0, "type", V("MEM_BIND"), V("MEM_BIND"), V("MEM_BIND")),
+    SIZE("mem-per-cpu", 0, "MB", S(mem[ASK_MEM_CPU]), V("MEM_PER_CPU"), V("MEM_PER_CPU"), V("MEM_PER_CPU"), "amount of memory of each CPU"),
+    LATER("mem-per-gpu", 0, "MB", V("MEM_PER_GPU"), V("MEM_PER_GPU"), V("MEM_PER_GPU")),
+    LATER("mincpus", 0, "n", YES, YES, YES),
+    CALL("mpi", 0, "type", 0, srun_ask_mpi, NO, V("MPI_TYPE"), NO, "type of MPI being used: none"),
+    LATER("msg-timeout", 0, "secs", NO, YES, NO),
+    FLAG("multi-prog", 0, R(multi_prog), NO, V("MULTI_PROG"), NO, "the command is a file that says what each task runs"),
+    LATER("network", 0, "type", V("NETWORK"), V("NETWORK"), V("NETWORK")),
+    CALL("nice", 0, "value", OPT_MAYBE, ask_nice, YES, YES, YES, "decrease scheduling priority by value; alone: 100"),
+    LATER("no-allocate", 'Z', NULL, NO, YES, NO),
+    LATER("no-bell", 0, NULL, NO, NO, V("NO_BELL")),
+    LATER_MAYBE("no-kill", 'k', "off", V("NO_KILL"), V("NO_KILL"), V("NO_KILL")),
+    CALL("no-requeue", 0, NULL, 0, ask_requeue, V("NO_REQUEUE"), NO, NO, "if set, do not permit the job to be requeued"),
+    FLAG("no-shell", 0, L(no_shell), NO, NO, YES, "keep the allocation and run nothing"),
+    LATER("nodefile", 'F', "file", YES, YES, YES),
+    TEXT("nodelist", 'w', "hosts", S(node_list), YES, YES, YES, "request a specific list of hosts"),
+    CALL("nodes", 'N', "nnodes", 0, ask_nodes, YES, NO, YES, "number of nodes on which to run (N = min[-max])"),
+    CALL("nodes", 'N', "nnodes", 0, srun_ask_nodes, NO, V("JOB_NUM_NODES"), NO, "number of nodes on which to run (N = min[-max])"),
+    COUNT("ntasks", 'n', "ntasks", J(n_tasks_given), YES, V("NTASKS"), YES, "number of tasks to run"),
+    LATER("ntasks-per-core", 0, "n", YES, V("NTASKS_PER_CORE"), YES),
+    LATER("ntasks-per-gpu", 0, "n", YES, V("NTASKS_PER_GPU"), YES),
+    COUNT("ntasks-per-node", 0, "n", M(tasks_per_node), YES, V("NTASKS_PER_NODE"), YES, "number of tasks to invoke on each node"),
+    LATER("ntasks-per-socket", 0, "n", YES, YES, YES),
+    LATER("ntasks-per-tres", 0, "n", YES, V("NTASKS_PER_TRES"), YES),
+    LATER_MAYBE("oom-kill-step", 0, "0|1", V("OOM_KILL_STEP"), YES, V("OOM_KILL_STEP")), /* a job has SLURM_OOM_KILL_STEP=0, which asks for nothing */
+    CALL("open-mode", 0, "append|truncate", 0, ask_open_mode, W("OPEN_MODE"), V("OPEN_MODE"), NO, "how output files are opened"),
+    TEXT("output", 'o', "out", J(std_out), W("OUTPUT"), NO, NO, "file for batch script's standard output"),
+    TEXT("output", 'o', "out", R(output), NO, V("STDOUTMODE"), NO, "location of stdout redirection: a file, none, or a task"),
+    LATER("overcommit", 'O', NULL, V("OVERCOMMIT"), V("OVERCOMMIT"), V("OVERCOMMIT")),
+    FLAG("overlap", 0, R(overlap), NO, V("OVERLAP"), NO, "share resources with other steps of the job"),
+    FLAG("oversubscribe", 's', M(oversubscribe), YES, YES, YES, "let the job's nodes be shared with others, where the partition allows it"),
+    FLAG("parsable", 0, S(parsable), YES, NO, NO, "outputs only the jobid"),
+    TEXT("partition", 'p', "partition", J(partition), W("PARTITION"), V("PARTITION"), V("PARTITION"), "partition requested"),
+    LATER("prefer", 0, "list", V("PREFER"), V("PREFER"), YES),
+    LATER("preserve-env", 'E', NULL, NO, V("PRESERVE_ENV"), NO),
+    LATER("priority", 0, "value", YES, YES, YES),
+    LATER("profile", 0, "value", V("PROFILE"), V("PROFILE"), V("PROFILE")),
+    LATER("prolog", 0, "program", NO, V("PROLOG"), NO),
+    CALL("propagate", 0, "rlimits", OPT_MAYBE, ask_propagate, YES, NO, NO, "propagate all [or specific list of] rlimits"),
+    TEXT("propagate", 0, "rlimits", S(propagate), NO, V("PROPAGATE"), NO, "propagate all [or specific list of] rlimits"),
+    CALL("pty", 0, "fd", OPT_MAYBE, srun_ask_pty, NO, YES, NO, "run task zero in a terminal of its own"),
+    TEXT("qos", 'q', "qos", J(qos), W("QOS"), V("QOS"), V("QOS"), "quality of service"),
+    TIMES("quiet", 'Q', S(quiet), YES, YES, YES, "quiet mode (suppress informational messages)"),
+    FLAG("quit-on-interrupt", 0, R(quit_on_interrupt), NO, YES, NO, "quit on single Ctrl-C"),
+    LATER("reboot", 0, NULL, YES, YES, YES),
+    LATER("relative", 'r', "n", NO, YES, NO),
+    CALL("requeue", 0, NULL, 0, ask_requeue, V("REQUEUE"), NO, NO, "if set, permit the job to be requeued (the default)"),
+    LATER("reservation", 0, "name", V("RESERVATION"), V("RESERVATION"), V("RESERVATION")),
+    LATER_MAYBE("resv-ports", 0, "n", V("RESV_PORTS"), V("RESV_PORTS"), NO),
+    LATER("segment", 0, "n", V("SEGMENT_SIZE"), V("SEGMENT_SIZE"), V("SEGMENT_SIZE")),
+    LATER_MAYBE("send-libs", 0, "yes|no", NO, V("SEND_LIBS"), NO),
+    CALL("signal", 0, "[R][B]:num[@time]", 0, ask_signal, V("SIGNAL"), V("SIGNAL"), V("SIGNAL"), "signal the job so many seconds before its time limit"),
+    LATER("slurmd-debug", 0, "level", NO, V("SLURMD_DEBUG"), NO),
+    LATER("sockets-per-node", 0, "n", YES, YES, YES),
+    LATER("spread-job", 0, NULL, V("SPREAD_JOB"), V("SPREAD_JOB"), V("SPREAD_JOB")),
+    LATER("stepmgr", 0, NULL, YES, YES, YES),
+    LATER("switches", 0, "n[@time]", V("REQ_SWITCH"), V("REQ_SWITCH"), V("REQ_SWITCH")),
+    LATER("task-epilog", 0, "program", NO, V("TASK_EPILOG"), NO),
+    LATER("task-prolog", 0, "program", NO, V("TASK_PROLOG"), NO),
+    HIDDEN("tasks-per-node", 0, "n", ask_count, M(tasks_per_node), YES, YES, YES),
+    FLAG("test-only", 0, S(test_only), YES, YES, NO, "say when and where it could start, and submit nothing"),
+    LATER("thread-spec", 0, "n", V("THREAD_SPEC"), V("THREAD_SPEC"), V("THREAD_SPEC")),
+    LATER("threads", 'T', "n", NO, V("THREADS"), NO),
+    LATER("threads-per-core", 0, "n", V("THREADS_PER_CORE"), V("THREADS_PER_CORE"), V("THREADS_PER_CORE")),
+    CALL("time", 't', "minutes", 0, ask_time, W("TIMELIMIT"), V("TIMELIMIT"), V("TIMELIMIT"), "time limit"),
+    LIMIT("time-min", 0, "minutes", M(time_min_min), YES, YES, YES, "least time limit, if that lets it start earlier"),
+    LATER("tmp", 0, "MB", YES, YES, YES),
+    LATER("tres-bind", 0, "spec", V("TRES_BIND"), V("TRES_BIND"), V("TRES_BIND")),
+    LATER("tres-per-task", 0, "list", V("TRES_PER_TASK"), YES, V("TRES_PER_TASK")),
+    HIDDEN("uid", 0, "user", ask_uid, 0, YES, NO, YES),
+    FLAG("unbuffered", 'u', R(unbuffered), NO, V("UNBUFFEREDIO"), NO, "do not line-buffer the tasks' output"),
+    WORD("usage", 0, OPT_USAGE, "display brief usage message"),
+    LATER("use-min-nodes", 0, NULL, V("USE_MIN_NODES"), V("USE_MIN_NODES"), V("USE_MIN_NODES")),
+    TIMES("verbose", 'v', S(verbose), YES, YES, YES, "verbose mode (multiple -v's increase verbosity)"),
+    WORD("version", 'V', OPT_VERSION, "output version information and exit"),
+    FLAG("wait", 'W', S(wait), V("WAIT"), NO, NO, "wait for completion of submitted job"),
+    CALL("wait", 'W', "sec", 0, srun_ask_wait, NO, V("WAIT"), NO, "seconds to wait after first task ends before killing the others"),
+    LATER("wait-all-nodes", 0, "num", V("WAIT_ALL_NODES"), NO, V("WAIT_ALL_NODES")),
+    LATER("wckey", 0, "name", V("WCKEY"), V("WCKEY"), V("WCKEY")),
+    LATER("whole", 0, NULL, NO, V("WHOLE"), NO),
+    TEXT("wrap", 0, "command string", S(wrap), YES, NO, NO, "wrap command string in a sh script and submit"),
+    LATER_MAYBE("x11", 0, "all", NO, YES, YES),
+};
+
+/* A command's column as rows of its own: made once a process. */
+const struct opt_row *job_option_rows(enum job_command c, size_t *out_n) {
+    static struct opt_row rows[JOB_N_COMMANDS][ARRAY_LEN(all)];
+    static size_t n[JOB_N_COMMANDS];
+    for (size_t i = 0; i < ARRAY_LEN(all) && (i || !n[c]); i++) {
+        const struct place *p = &all[i].in[c];
+        if (!p->has)
+            continue;
+        struct opt_row *o = &rows[c][n[c]++];
+        *o = all[i].row;
+        o->env = p->env;
+        o->flags |= p->all_prefixes || c == JOB_SRUN ? OPT_ENV_ALL : 0;
+    }
+    *out_n = n[c];
+    return rows[c];
+}
