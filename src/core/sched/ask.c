@@ -71,6 +71,7 @@ struct ask_size ask_size_of(const struct job *j, const struct part *p, const str
     a.tasks_per_node = m->tasks_per_node;
     a.time_min = m->time_min_min < a.limit_min ? m->time_min_min : 0;
     a.share = share_of(m, p);
+    a.is_bounded = m->features && s->max_nodes;
     return a;
 }
 
@@ -212,12 +213,12 @@ static const struct ask_features *features_of(struct asks *s, const char *text) 
 }
 
 /* A job that has fewer nodes than its groups ask for gets as many as they do. */
-static void nodes_by_groups(struct ask *a, const struct job_spec *s) {
+static void nodes_by_groups(struct ask *a) {
     uint64_t n = 0;
     for (uint32_t i = 0; a->has && i < a->has->n_groups; i++)
         n += a->has->count[i];
     a->size.min_nodes = MAX(a->size.min_nodes, (uint32_t)MIN(n, UINT32_MAX));
-    if (!s->max_nodes)
+    if (!a->size.is_bounded)
         a->size.max_nodes = MAX(a->size.max_nodes, (uint32_t)MIN(n, UINT32_MAX));
 }
 
@@ -232,7 +233,7 @@ static struct ask *ask_new(struct asks *s, const struct job *j, const struct ask
     a->features = m->features;
     a->has = m->features && *m->features ? features_of(s, m->features) : NULL;
     set_gres(s, a, m);
-    nodes_by_groups(a, j->spec);
+    nodes_by_groups(a);
     a->is_special = a->n_wants || size->share != SHARE_CORES || p->max_cpus_per_node;
     a->is_picky = a->n_totals || (a->has && (a->has->n_alts || a->has->n_groups));
     if (memcmp(&a->size, size, sizeof(*size)) != 0)

@@ -58,44 +58,13 @@ static void add_entries(struct pass *p, struct waiting *w, struct ask **ask, uin
     }
 }
 
-/* ---- deadlines ---- */
-
-static void due_at(struct pass *p, int64_t when) {
-    if (!p->plan->next_unix || when < p->plan->next_unix)
-        p->plan->next_unix = when;
-}
-
-/* The last moment at which it could start with the least limit that it takes; INT64_MAX: no deadline. Without a limit it
- * is the deadline itself, all but a minute, as with Slurm. */
-static int64_t last_start(const struct job *j, uint32_t limit_min) {
-    const struct job_more *m = job_spec_more(j->spec);
-    uint32_t least = m->time_min_min ? MIN(m->time_min_min, limit_min) : limit_min == TIME_LIMIT_NONE ? 1 : limit_min;
-    return m->deadline_unix ? m->deadline_unix - (int64_t)least * 60 : INT64_MAX;
-}
-
-/* Too late in every partition, whatever else it waits for. */
-static bool is_late(struct pass *p, const struct job *j, const struct part_names *names) {
-    int64_t last = INT64_MIN;
-    if (!j->spec->more || !j->spec->more->deadline_unix)
-        return false;
-    for (uint32_t i = 0; i < names->n; i++) {
-        const struct part *part = p->s->grid.part[names->part[i]].rec;
-        last = MAX(last, last_start(j, gate_time_limit(j, part, p->asks.conf)));
-    }
-    if (!names->n)
-        last = last_start(j, j->spec->time_limit_min ? j->spec->time_limit_min : TIME_LIMIT_NONE);
-    if (last >= p->now)
-        due_at(p, last + 1);
-    return last < p->now;
-}
-
 /* ---- jobs that wait ---- */
 
 static uint32_t gate_of(const struct pass *p, const struct job *j, const struct ask *a) {
     uint32_t reason = gate_access(p->s->grid.part[a->size.part].rec, j);
     if (!reason)
         reason = a->gate;
-    if (!reason && j->spec->more && last_start(j, gate_time_limit(j, p->s->grid.part[a->size.part].rec, p->asks.conf)) < p->now)
+    if (!reason && j->spec->more && gate_last_start(j, gate_time_limit(j, p->s->grid.part[a->size.part].rec, p->asks.conf)) < p->now)
         reason = REASON_DEADLINE;
     return reason;
 }
@@ -116,7 +85,7 @@ static void enqueue(struct pass *p, struct waiting *w, const struct part_names *
     if (!n)
         return;
     w->reason = REASON_NONE;
-    w->is_single = gate_needs_singleton(w->job);
+    w->is_single = gate_needs_singleton(w->job, p->now);
     if (w->is_single && !p->singletons)
         p->singletons = singletons_new(p->v);
     add_entries(p, w, ask, n);
@@ -169,12 +138,16 @@ static void walk(struct pass *p) {
     }
 }
 
+static void due_at(struct pass *p, int64_t when) {
+    if (!p->plan->next_unix || when < p->plan->next_unix)
+        p->plan->next_unix = when;
+}
+
 void pass_collect(struct pass *p) {
     size_t most = cow_count(p->v->jobs), parts = MAX(p->s->grid.n_parts, 1);
     p->waiting = arena_alloc(p->scratch, (most + 1) * sizeof(*p->waiting));
     walk(p);
     p->entry = arena_alloc(p->scratch, (p->n_waiting * parts + 1) * sizeof(*p->entry));
-    p->plan->late = arena_alloc(p->out, (p->n_waiting + 1) * sizeof(*p->plan->late));
     for (uint32_t i = 0; i < p->n_waiting; i++) {
         struct waiting *w = &p->waiting[i];
         const struct part_names *names = look_up(p, w->job->spec->partition ? w->job->spec->partition : "");
@@ -182,8 +155,6 @@ void pass_collect(struct pass *p) {
         w->reason = gate_job(w->job, p->now, &w->expected);
         if (w->expected)
             due_at(p, w->expected);
-        if (is_late(p, w->job, names))
-            p->plan->late[p->plan->n_late++] = w->job->id;
         if (!w->reason)
             enqueue(p, w, names);
     }

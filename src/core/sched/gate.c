@@ -42,9 +42,9 @@ static uint32_t dependencies(const struct job *j, int64_t now, int64_t *out_when
     return waits ? REASON_DEPENDENCY : REASON_NONE;
 }
 
-bool gate_needs_singleton(const struct job *j) {
+bool gate_needs_singleton(const struct job *j, int64_t now) {
     for (uint32_t i = 0; i < j->n_deps;) {
-        struct group g = next_group(j, INT64_MAX, &i);
+        struct group g = next_group(j, now, &i);
         if (!g.done && g.single)
             return true;
     }
@@ -86,6 +86,13 @@ uint32_t gate_time_limit(const struct job *j, const struct part *p, const struct
     if (!limit && conf)
         limit = conf->default_time_min;
     return limit ? MIN(limit, most) : most;
+}
+
+/* Without a limit it is the deadline itself, all but a minute, as with Slurm. */
+int64_t gate_last_start(const struct job *j, uint32_t limit_min) {
+    const struct job_more *m = job_spec_more(j->spec);
+    uint32_t least = m->time_min_min ? MIN(m->time_min_min, limit_min) : limit_min == TIME_LIMIT_NONE ? 1 : limit_min;
+    return m->deadline_unix ? m->deadline_unix - (int64_t)least * 60 : INT64_MAX;
 }
 
 static uint32_t part_state(const struct part *p) {

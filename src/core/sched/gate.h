@@ -17,8 +17,11 @@ uint32_t gate_partition(const struct grid_part *p, const struct ask_size *size);
 uint32_t gate_access(const struct part *p, const struct job *j);
 /* Minutes: asked, else the partition's default, else the cluster's, else the partition's maximum. */
 uint32_t gate_time_limit(const struct job *j, const struct part *p, const struct rconf *conf);
+/* The last second at which it may start, with the least limit that it takes, to end before its deadline; INT64_MAX: it
+ * has none. */
+int64_t gate_last_start(const struct job *j, uint32_t limit_min);
 
-bool gate_needs_singleton(const struct job *j); /* let through by gate_job, still to be judged by these */
+bool gate_needs_singleton(const struct job *j, int64_t now); /* let through by gate_job, still to be judged by these */
 /* Jobs of one user with one name: a singleton waits for the others that run, and for those that wait and came first. */
 struct singletons;
 struct singletons *singletons_new(const struct view *v); /* linear in the jobs */

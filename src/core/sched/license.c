@@ -65,6 +65,11 @@ void licenses_take(struct licenses *l, const struct license_take *t) {
         add(l, &t->ask[i], -1);
 }
 
+void licenses_give_back(struct licenses *l, const struct license_take *t) {
+    for (uint32_t i = 0; i < t->n; i++)
+        add(l, &t->ask[i], 1);
+}
+
 bool licenses_never(const struct rconf *conf, const struct job_spec *s) {
     auto_arena a = {0};
     struct licenses l;

@@ -29,6 +29,7 @@ struct license_take {
     bool is_choice;
 };
 bool licenses_fit(const struct licenses *l, const struct job_spec *s, struct license_take *out);
+void licenses_give_back(struct licenses *l, const struct license_take *t);
 void licenses_take(struct licenses *l, const struct license_take *t);
 /* The cluster could never give it. */
 bool licenses_never(const struct rconf *conf, const struct job_spec *s);

@@ -33,6 +33,7 @@ struct waiting { /* a pending job, or what is left of an array */
     bool is_array;
     bool is_started; /* all of it */
     bool is_single; /* its singleton dependency is still to be judged */
+    struct license_take kept;   /* licences that are kept from those behind it */
     const struct ask *promised; /* NULL: it has no promise */
     struct seat *seat;          /* of the promise */
     struct claim *claim;

@@ -185,8 +185,16 @@ static bool is_answered(const struct pass *p, const struct entry *e) {
     return true;
 }
 
+/* From those behind it, while it waits. */
+static void keep_licenses(struct pass *p, struct waiting *w, const struct license_take *lic) {
+    licenses_give_back(&p->licenses, &w->kept);
+    w->kept = *lic;
+    licenses_take(&p->licenses, lic);
+}
+
 /* What keeps a job from starting beside nodes. */
-static uint32_t bar(struct pass *p, const struct waiting *w, struct license_take *lic) {
+static uint32_t bar(struct pass *p, struct waiting *w, struct license_take *lic) {
+    keep_licenses(p, w, &(struct license_take){0}); /* those of an earlier turn are not in its own way */
     if (w->is_single && !singletons_may_start(p->singletons, w->job))
         return REASON_DEPENDENCY;
     if (w->use && w->use->max_running && w->use->n_running >= w->use->max_running)
@@ -194,7 +202,7 @@ static uint32_t bar(struct pass *p, const struct waiting *w, struct license_take
     *lic = (struct license_take){0};
     const struct job_more *m = w->job->spec->more;
     if (m && m->n_licenses && !licenses_fit(&p->licenses, w->job->spec, lic)) {
-        licenses_take(&p->licenses, lic); /* kept from those behind it */
+        keep_licenses(p, w, lic);
         return REASON_LICENSES;
     }
     return REASON_NONE;
@@ -235,7 +243,7 @@ static void take_turn(struct pass *p, struct entry *e) {
         if (!(w->promised ? try_instead(p, e, &lic) : try_now(p, e, &lic))) {
             keep_waiting(p, e);
             if (w->promised)
-                licenses_take(&p->licenses, &lic);
+                keep_licenses(p, w, &lic);
             return;
         }
         more = next_task(w);

@@ -75,6 +75,23 @@ uint32_t sched_time_limit(const struct view *v, const struct job *j) {
     return j->spec->time_limit_min;
 }
 
+int64_t sched_last_start(const struct view *v, const struct job *j) {
+    int64_t last = INT64_MIN;
+    const char *at = j->spec->partition ? j->spec->partition : "";
+    do {
+        size_t n = strcspn(at, ",");
+        const struct part *p;
+        for (uint64_t k = 0; (p = view_next_part(v, &k)); k++) {
+            if (n ? strncmp(p->name, at, n) == 0 && p->name[n] == '\0' : p->is_default)
+                last = MAX(last, gate_last_start(j, gate_time_limit(j, p, v->cluster->conf)));
+        }
+        at += n + (at[n] == ',');
+    } while (*at);
+    if (last == INT64_MIN) /* its partition is gone */
+        last = gate_last_start(j, j->spec->time_limit_min ? j->spec->time_limit_min : TIME_LIMIT_NONE);
+    return last;
+}
+
 uint64_t sched_priority(const struct view *v, const struct job *j, int64_t now_unix) {
     struct priority_scale s = {.conf = v->cluster->conf};
     const struct node *n;

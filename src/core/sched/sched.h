@@ -60,8 +60,6 @@ struct sched_plan {
     uint32_t n_backfilled;
     bool is_cut; /* max_jobs_per_cycle (of those looked at) or max_starts was reached */
     uint64_t index; /* the view's */
-    uint32_t *late; /* pending jobs that can't end before their deadline any more, ascending */
-    uint32_t n_late;
     int64_t next_unix; /* until then a pass over the same view starts nothing more; 0: for ever */
 };
 
@@ -91,6 +89,9 @@ uint64_t sched_priority(const struct view *v, const struct job *j, int64_t now_u
 
 /* The time limit that a job would start with in the first of its partitions; 0: there is no such partition. */
 uint32_t sched_time_limit(const struct view *v, const struct job *j);
+
+/* The last second at which a job with a deadline can start in any of its partitions and end before it. */
+int64_t sched_last_start(const struct view *v, const struct job *j);
 
 /* Could this job ever run if all its partition's nodes were up and empty? 0, or the code and sentence that Slurm gives
  * at submit (E_NODES_UNAVAIL …) for admit: where the text differs from err_sentence(code), sbatch prints the text on a

@@ -12,6 +12,7 @@
 
 #include "base/bits.h"
 #include "base/mem.h"
+#include "core/sched/picky.h"
 #include "core/sched/sched.h"
 
 void select_init(struct select *s, const struct grid *g, struct arena *scratch) {
@@ -27,22 +28,6 @@ void select_init(struct select *s, const struct grid *g, struct arena *scratch) 
     s->is_must = arena_calloc(scratch, g->n_nodes + 1, sizeof(*s->is_must));
 }
 
-/* Few passes have picky asks: what they need is made when the first one comes. */
-static void make_picky(struct select *s) {
-    size_t n = s->grid->n_nodes + 1;
-    if (s->spare)
-        return;
-    s->spare = arena_alloc(s->scratch, n * ASK_WANTS_MAX * sizeof(*s->spare));
-    s->given = arena_alloc(s->scratch, n * ASK_WANTS_MAX * sizeof(*s->given));
-    s->all = arena_alloc(s->scratch, n * sizeof(*s->all));
-    s->must = arena_alloc(s->scratch, n * 2 * sizeof(*s->must));
-}
-
-uint64_t *select_spare(struct select *s, uint32_t want, uint32_t rank) {
-    make_picky(s);
-    return &s->spare[(size_t)want * s->grid->n_nodes + rank];
-}
-
 /* What the first n offers come to. */
 struct sum {
     uint64_t tasks;
@@ -51,7 +36,7 @@ struct sum {
     uint32_t most; /* the largest room */
 };
 
-static void mark_must(struct select *s, const struct ask *a, bool on) {
+void select_mark_must(struct select *s, const struct ask *a, bool on) {
     for (uint32_t i = 0; i < a->n_must; i++)
         s->is_must[a->must[i]] = on;
 }
@@ -100,9 +85,9 @@ static bool can(struct select *s, const struct ask *a, uint32_t n) {
 }
 
 static bool can_plain(struct select *s, const struct ask *a) {
-    mark_must(s, a, true);
+    select_mark_must(s, a, true);
     bool yes = can(s, a, s->n_offer);
-    mark_must(s, a, false);
+    select_mark_must(s, a, false);
     return yes;
 }
 
@@ -247,207 +232,21 @@ static void spread(struct select *s, uint32_t n_tasks) {
 }
 
 static bool choose_plain(struct select *s, const struct ask *a) {
-    mark_must(s, a, true);
+    select_mark_must(s, a, true);
     uint32_t n_low = 0, n = by_weight(s, a, &n_low);
     bool is_one = n && !a->n_must && a->size.min_nodes <= 1 && a->size.want_nodes <= 1 && pick_one(s, a, n_low, n);
     if (n && !is_one)
         pick_several(s, a, n_low, n);
-    mark_must(s, a, false);
+    select_mark_must(s, a, false);
     return n != 0;
 }
 
-/* ---- picky asks ---- */
-
-/* The offer of a group with the most room that is no required one yet; NULL: none. What goes beyond the job counts as
- * enough, so that of equals the first is taken. */
-static const struct seat *largest_of(const struct select *s, const struct ask *a, const uint64_t *group) {
-    const struct seat *best = NULL;
-    for (uint32_t i = 0; i < s->n_offer; i++) {
-        const struct seat *o = &s->offer[i];
-        if (s->is_must[o->rank] || !bits_has(group, o->rank))
-            continue;
-        if (!best || MIN(o->tasks, a->size.n_tasks) > MIN(best->tasks, a->size.n_tasks))
-            best = o;
-    }
-    return best;
-}
-
-static uint32_t size_of(const struct select *s, const uint64_t *group) {
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < s->n_offer; i++)
-        n += bits_has(group, s->offer[i].rank);
-    return n;
-}
-
-/* The group that has the fewest offers, of those not yet done. */
-static uint32_t rarest(const struct select *s, const struct ask_features *f, uint64_t done) {
-    uint32_t best = 0, least = UINT32_MAX;
-    for (uint32_t i = 0; i < f->n_groups && i < 64; i++) {
-        uint32_t n = done >> i & 1 ? UINT32_MAX : size_of(s, f->group[i]);
-        if (n < least)
-            best = i, least = n;
-    }
-    return best;
-}
-
-/* Makes nodes of each group required ones: those of -w first. is_must: 1 required, 2 and counted for a group. */
-static bool fill_groups(struct select *s, struct ask *a) {
-    const struct ask_features *f = a->has;
-    uint64_t done = 0;
-    for (uint32_t k = 0; k < f->n_groups; k++) {
-        uint32_t g = rarest(s, f, done), left = f->count[g];
-        if (f->n_groups > 64)
-            return false;
-        done |= (uint64_t)1 << g;
-        for (uint32_t i = 0; i < a->n_must && left; i++) {
-            if (s->is_must[a->must[i]] == 1 && bits_has(f->group[g], a->must[i])) {
-                s->is_must[a->must[i]] = 2;
-                left--;
-            }
-        }
-        for (const struct seat *o; left; left--) {
-            o = largest_of(s, a, f->group[g]);
-            if (!o)
-                return false;
-            s->is_must[o->rank] = 2;
-            s->must[a->n_must++] = o->rank;
-        }
-    }
-    return true;
-}
-
-static bool add_groups(struct select *s, struct ask *a) {
-    if (!a->has || !a->has->n_groups)
-        return true;
-    if (a->n_must)
-        memcpy(s->must, a->must, a->n_must * sizeof(*s->must));
-    a->must = s->must;
-    mark_must(s, a, true);
-    bool ok = fill_groups(s, a);
-    mark_must(s, a, false);
-    return ok;
-}
-
-/* Sets of so few offers are all looked at. */
-#define OFFERS_FEW 10u
-
-static bool has_enough(struct select *s, const struct ask *a, const struct seat *seat, uint32_t n) {
-    uint64_t tasks = 0;
-    uint32_t n_must = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        tasks += seat[i].tasks;
-        n_must += s->is_must[seat[i].rank] != 0;
-    }
-    bool ok = tasks >= a->size.n_tasks && n_must == a->n_must;
-    for (uint32_t w = 0; w < a->n_wants && ok; w++) {
-        uint64_t sum = 0;
-        for (uint32_t i = 0; i < n && a->want[w].job; i++)
-            sum += *select_spare(s, w, seat[i].rank);
-        ok = !a->want[w].job || (sum >= a->want[w].job && n <= a->want[w].job);
-    }
-    return ok;
-}
-
-static bool search_few(struct select *s, const struct ask *a, uint32_t k) {
-    for (unsigned set = 1; set < 1u << s->n_offer; set++) {
-        if ((uint32_t)__builtin_popcount(set) != k)
-            continue;
-        s->n_pick = 0;
-        for (uint32_t i = 0; i < s->n_offer; i++) {
-            if (set >> i & 1)
-                s->pick[s->n_pick++] = s->offer[i];
-        }
-        if (has_enough(s, a, s->pick, k))
-            return true;
-    }
-    return false;
-}
-
-/* Required ones, then the most resources, then the most room. */
-static int by_riches(const void *pa, const void *pb, void *arg) {
-    struct select *s = arg;
-    const struct seat *a = pa, *b = pb;
-    if (s->is_must[a->rank] != s->is_must[b->rank])
-        return s->is_must[a->rank] ? -1 : 1;
-    for (uint32_t w = 0; w < ASK_WANTS_MAX; w++) {
-        uint64_t x = s->totals >> w & 1 ? *select_spare(s, w, a->rank) : 0;
-        uint64_t y = s->totals >> w & 1 ? *select_spare(s, w, b->rank) : 0;
-        if (x != y)
-            return x > y ? -1 : 1;
-    }
-    if (a->tasks != b->tasks)
-        return a->tasks > b->tasks ? -1 : 1;
-    return (a->rank > b->rank) - (a->rank < b->rank);
-}
-
-static bool search(struct select *s, const struct ask *a, uint32_t k) {
-    if (s->n_offer <= OFFERS_FEW)
-        return search_few(s, a, k);
-    memcpy(s->pick, s->order, k * sizeof(*s->pick));
-    s->n_pick = k;
-    return has_enough(s, a, s->pick, k);
-}
-
-/* The fewest nodes that have enough in all, or, when it wants many, the most. */
-static bool choose_totals(struct select *s, const struct ask *a) {
-    uint32_t least = MAX(a->size.min_nodes, 1), most = MIN(a->size.max_nodes, s->n_offer);
-    bool ok = false, many = a->size.want_nodes > 1;
-    if (a->lacks || least > most)
-        return false;
-    s->totals = 0;
-    for (uint32_t w = 0; w < a->n_wants; w++)
-        s->totals |= (uint32_t)(a->want[w].job != 0) << w;
-    mark_must(s, a, true);
-    if (s->n_offer > OFFERS_FEW) {
-        memcpy(s->order, s->offer, s->n_offer * sizeof(*s->order));
-        qsort_r(s->order, s->n_offer, sizeof(*s->order), by_riches, s);
-    }
-    for (uint32_t i = 0; i <= most - least && !ok; i++)
-        ok = search(s, a, many ? most - i : least + i);
-    mark_must(s, a, false);
-    return ok;
+bool select_plain(struct select *s, const struct ask *a, bool pick) {
+    return pick ? choose_plain(s, a) : can_plain(s, a);
 }
 
 static bool choose(struct select *s, const struct ask *a, bool pick) {
-    if (!a->is_picky)
-        return pick ? choose_plain(s, a) : can_plain(s, a);
-    make_picky(s);
-    uint32_t n = s->n_offer, n_alts = a->has ? a->has->n_alts : 0;
-    memcpy(s->all, s->offer, n * sizeof(*s->all));
-    for (uint32_t k = 0; k < MAX(n_alts, 1u); k++) {
-        struct ask one = *a;
-        s->n_offer = 0;
-        for (uint32_t i = 0; i < n; i++) {
-            if (!n_alts || bits_has(a->has->alt[k], s->all[i].rank))
-                s->offer[s->n_offer++] = s->all[i];
-        }
-        if (!add_groups(s, &one))
-            continue;
-        if (one.n_totals ? choose_totals(s, &one) : pick ? choose_plain(s, &one) : can_plain(s, &one))
-            return true;
-    }
-    return false;
-}
-
-/* In proportion to the tasks, at least one from each node, at most what it has. */
-static void give(struct select *s, const struct ask *a, uint32_t want) {
-    uint64_t total = a->want[want].job, left = total, tasks = 0;
-    for (uint32_t i = 0; i < s->n_pick; i++)
-        tasks += s->pick[i].tasks;
-    for (uint32_t i = 0; i < s->n_pick; i++) {
-        uint64_t share = total / tasks * s->pick[i].tasks + total % tasks * s->pick[i].tasks / tasks;
-        share = MIN(MAX(share, 1), *select_spare(s, want, s->pick[i].rank));
-        share = MIN(share, left - MIN(left, s->n_pick - 1 - i)); /* the others need one each */
-        s->given[(size_t)i * a->n_wants + want] = share;
-        left -= share;
-    }
-    for (uint32_t i = 0; i < s->n_pick && left; i++) {
-        uint64_t *at = &s->given[(size_t)i * a->n_wants + want];
-        uint64_t more = MIN(left, *select_spare(s, want, s->pick[i].rank) - *at);
-        *at += more;
-        left -= more;
-    }
-    must(left == 0);
+    return a->is_picky ? picky_choose(s, a, pick) : select_plain(s, a, pick);
 }
 
 bool select_can(struct select *s, const struct ask *a) {
@@ -461,7 +260,7 @@ bool select_pick(struct select *s, const struct ask *a) {
     spread(s, MAX(a->size.n_tasks, s->n_pick));
     for (uint32_t w = 0; w < a->n_wants && a->n_totals; w++) {
         if (a->want[w].job)
-            give(s, a, w);
+            picky_give(s, a, w);
         else
             for (uint32_t i = 0; i < s->n_pick; i++)
                 s->given[(size_t)i * a->n_wants + w] = 0;

@@ -130,16 +130,6 @@ static void note_deadline(struct lead *l, const struct job *j) {
         map64_del(&l->deadlines, j->id);
 }
 
-static bool is_hopeless(const struct view *v, const struct job *j, int64_t now_unix) {
-    const struct job_more *more = job_spec_more(j->spec);
-    uint32_t least = more->time_min_min ? more->time_min_min : j->spec->time_limit_min;
-    if (!least)
-        least = sched_time_limit(v, j);
-    if (least == TIME_LIMIT_NONE)
-        least = 0;
-    return now_unix + 60 * (int64_t)least > more->deadline_unix;
-}
-
 static void watch_deadlines(struct lead *l, const struct view *v, int64_t now_ms) {
     VEC(uint32_t) ids = {0};
     size_t cursor = 0;
@@ -148,7 +138,7 @@ static void watch_deadlines(struct lead *l, const struct view *v, int64_t now_ms
     while (map64_next(&l->deadlines, &cursor, &id, &value)) {
         const struct job *j = view_job(v, (uint32_t)id);
         if (j && j->state == JOB_PENDING && !j->completing && job_spec_more(j->spec)->deadline_unix &&
-            is_hopeless(v, j, now_ms / 1000))
+            now_ms / 1000 > sched_last_start(v, j))
             vec_push(&ids, j->id);
     }
     if (ids.n) {
