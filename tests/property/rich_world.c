@@ -203,7 +203,17 @@ static const char *roll_list(struct dice *d, const struct world *w) {
     return n == 1 ? one[0] : n == 2 ? two[roll(d, 4)] : three[roll(d, 8)];
 }
 
+/* What the planner finds out of a job it knows of those that ask the same: so there have to be some. */
+static uint32_t twin_of(struct dice *d, struct world *w, uint32_t id, int64_t now) {
+    const struct job *j = cow_get(w->jobs.root, id);
+    struct job_spec s = *j->spec;
+    s.partition = roll_list(d, w);
+    return world_submit(w, s, now - roll(d, 100));
+}
+
 uint32_t rich_job(struct dice *d, unsigned themes, struct world *w, int64_t now) {
+    if (chance(d, 25) && w->next_job > 1 && cow_get(w->jobs.root, w->next_job - 1))
+        return twin_of(d, w, w->next_job - 1, now);
     struct job_more m = {0};
     struct job_spec s = {.more = &m, .partition = roll_list(d, w), .uid = 1, .time_limit_min = 1 + roll(d, 4)};
     struct gres_ask g[2];
