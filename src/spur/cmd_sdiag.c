@@ -52,8 +52,8 @@ static void print(const struct diag_reply *reply) {
         if (!str_eq(group, c->group))
             str_addf(&out, "%s%s\n", i ? "\n" : "", c->group ? c->group : "");
         group = c->group;
-        str_addf(&out, "\t%s: %llu%s%s\n", c->name ? c->name : "", (unsigned long long)c->value, c->unit ? " " : "",
-                 c->unit ? c->unit : "");
+        const char *unit = c->unit ? c->unit : "";
+        str_addf(&out, "\t%s: %llu%s%s\n", c->name ? c->name : "", (unsigned long long)c->value, *unit ? " " : "", unit);
     }
     cli_out(&out);
 }

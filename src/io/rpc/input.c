@@ -75,12 +75,9 @@ static void set_deadline(struct rpc_call *c) {
 }
 
 void call_headers_done(struct rpc_call *c) {
-    if (c->header_bytes <= HEADER_LIST_MAX && !c->is_grpc) {
-        answer_http(c, "415");
-        return;
-    }
-    if (c->header_bytes <= HEADER_LIST_MAX && !c->is_post) {
-        answer_http(c, "405");
+    /* What isn't gRPC is told so at the end of its request, as a web server would: what else is wrong in it goes first. */
+    if (c->header_bytes <= HEADER_LIST_MAX && (!c->is_grpc || !c->is_post)) {
+        c->http_refusal = c->is_grpc ? "405" : "415";
         return;
     }
     c->is_open = true;
@@ -131,7 +128,7 @@ static void start(struct rpc_call *c, const void *message, size_t n) {
 }
 
 static bool takes_input(const struct rpc_call *c) {
-    return c->conn && !c->conn->c.dead && c->method && !c->is_finished && !c->is_cancelled &&
+    return c->conn && !c->conn->c.dead && c->method && !c->http_refusal && !c->is_finished && !c->is_cancelled &&
            !(c->is_started && c->is_ended);
 }
 
@@ -236,9 +233,11 @@ void call_data(struct rpc_call *c, const uint8_t *data, size_t n) {
 
 void call_half_closed(struct rpc_call *c) {
     c->half_closed = true;
-    if (!takes_input(c))
+    if (c->http_refusal)
+        answer_http(c, c->http_refusal);
+    else if (!takes_input(c))
         return;
-    if (c->method->m->streams_in)
+    else if (c->method->m->streams_in)
         call_deliver(c);
     else
         unary_end(c);

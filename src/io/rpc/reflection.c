@@ -69,7 +69,7 @@ static void put_services(struct buf *b, const struct rpc_server *s) {
 }
 
 static void put_answer(struct buf *b, const struct rpc_server *s, uint32_t question, struct rd text) {
-    struct rd set = rd_of(s->conf.descriptors, s->conf.n_descriptors), file;
+    struct rd set = rd_of(s->descriptors.p, s->descriptors.n), file;
     switch (question) {
     case Q_FILE:
     case Q_SYMBOL:

@@ -56,7 +56,8 @@ struct rpc_server_conf {
     uint32_t max_connections;  /* default 4096; one more takes the place of the one that is idle longest, if any is */
     uint64_t idle_ms;          /* a connection with no stream is closed after; 0: never */
     uint64_t handshake_ms;     /* a connection that sends no HTTP/2 preface is closed after; default 10,000 */
-    /* A serialized FileDescriptorSet for the reflection service (grpc.reflection.v1 and v1alpha); NULL: none. */
+    /* A serialized FileDescriptorSet for the reflection service (grpc.reflection.v1 and v1alpha), which adds those of the
+     * standard services itself; NULL: no reflection. */
     const void *descriptors;
     size_t n_descriptors;
     /* A second protocol on the same port, known by its first bytes; NULL: none. A connection that begins with them is

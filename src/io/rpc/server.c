@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "grpc_descriptors.h"
 
 void server_unref(struct rpc_server *s) {
     if (--s->refs)
@@ -23,6 +24,7 @@ void server_unref(struct rpc_server *s) {
     nghttp2_session_callbacks_del(s->callbacks);
     nghttp2_option_del(s->option);
     free(s->table);
+    buf_fini(&s->descriptors);
     free(s);
 }
 
@@ -40,8 +42,13 @@ static void table_fill(struct rpc_server *s) {
     s->table = xcalloc(s->conf.n_methods + n_health + n_reflection, sizeof(*s->table));
     table_add(s, s->conf.methods, s->conf.n_methods, s->conf.ctx);
     table_add(s, health, n_health, s);
-    if (s->conf.descriptors)
+    if (s->conf.descriptors) {
+        size_t n;
+        const unsigned char *standard = grpc_descriptors(&n);
         table_add(s, reflection, n_reflection, s);
+        buf_add(&s->descriptors, s->conf.descriptors, s->conf.n_descriptors); /* a set and a set are a set, as bytes */
+        buf_add(&s->descriptors, standard, n);
+    }
 }
 
 struct rpc_server *rpc_server_new(struct loop *l, const struct rpc_server_conf *conf) {

@@ -49,6 +49,7 @@ struct rpc_server {
     struct method *table;
     size_t n_table;
     struct maps methods; /* path → struct method */
+    struct buf descriptors; /* a FileDescriptorSet: the owner's, and that of the standard services */
     struct listener *listeners;
     struct server_conn *conns;
     struct greeting *greetings; /* connections that have not said which protocol they speak */
@@ -98,6 +99,7 @@ struct rpc_call {
     size_t header_bytes;
     const char *path, *encoding, *timeout; /* :path, grpc-encoding, grpc-timeout; NULL: absent */
     bool is_post, is_grpc;
+    const char *http_refusal; /* the status of what is not gRPC at all; NULL: it is */
     int64_t deadline;
     struct loop_timer *timer;
     uint64_t progress_ms; /* the last byte of the first message, on uv_now's clock */

@@ -133,7 +133,7 @@ static int check_bounds(struct request *rq, struct err *e) {
 static void run(struct request *rq) {
     struct err e = {0};
     const struct rec_desc *d = wire_method(rq->row->method)->request();
-    int rc = check_role(rq, &e);
+    int rc = rpc_is_cancelled(rq->call) ? E_CANCELLED : check_role(rq, &e);
     if (!rc)
         rc = check_leader(rq, &e);
     if (!rc)

@@ -32,6 +32,7 @@ struct request {
     size_t n_raw;
     int64_t begun_us;
     bool counts_user; /* was counted against its user's bound */
+    uint32_t waits_for; /* the job that an answer may wait for; 0: none */
 };
 
 /* The end of a request, exactly once. */

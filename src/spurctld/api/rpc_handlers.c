@@ -66,7 +66,20 @@ void rpc_attach_step(struct request *rq) {
     admit_attach(rq->room, &rq->who, rq->message, on_record, rq);
 }
 
+/* An answer that waits for a job ends with its client, so that clients that come and go fill no bound. */
+static void on_gone(struct rpc_call *c, void *data) {
+    struct request *rq = data;
+    query_leave(rq->room->query, rq->waits_for, rq);
+}
+
+static void leave_with_client(struct request *rq, uint32_t job_id) {
+    rq->waits_for = job_id;
+    rpc_set_data(rq->call, rq);
+    rpc_on_cancel(rq->call, on_gone);
+}
+
 void rpc_attend_job(struct request *rq) {
+    leave_with_client(rq, ((const struct attend_request *)rq->message)->job_id);
     query_attend(rq->room->query, &rq->who, rq->message, on_bytes, rq);
 }
 
@@ -76,6 +89,7 @@ void rpc_get_jobs(struct request *rq) {
 
 void rpc_wait_job(struct request *rq) {
     const struct wait_request *req = rq->message;
+    leave_with_client(rq, req->job_id);
     query_wait(rq->room->query, &rq->who, req->job_id, on_bytes, rq);
 }
 

@@ -20,6 +20,8 @@ void query_history(struct room *r, const struct who *who, const struct history_r
 struct query *query_new(struct room *r);
 void query_free(struct query *q); /* open waits are answered with E_STOPPING */
 void query_wait(struct query *q, const struct who *who, uint32_t job_id, query_fn done, void *arg);
+/* Whoever asked with this arg has gone: what still waits is answered with E_CANCELLED. */
+void query_leave(struct query *q, uint32_t job_id, void *arg);
 void query_on_event(struct query *q, const struct event *ev);
 /* The client of an interactive job, or of a step, is there: noted, and answered when the state of what it names is another
  * than the one it has seen, or after 10 s. */

@@ -56,6 +56,16 @@ void waiter_refuse(query_fn done, void *arg, int code) {
     done(arg, code, &e, NULL, 0);
 }
 
+void query_leave(struct query *q, uint32_t job_id, void *arg) {
+    struct waiter *w = map64_get(&q->waiters, job_id);
+    while (w && w->arg != arg)
+        w = w->next;
+    if (!w)
+        return;
+    waiter_refuse(w->done, w->arg, E_CANCELLED);
+    waiter_drop(w);
+}
+
 void query_free(struct query *q) {
     if (!q)
         return;
