@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/near.h"
 #include "core/model/config_table.h"
 
 #define PROBLEMS_MAX 100
@@ -29,29 +30,20 @@ void conf_problem(struct conf_reading *r, uint32_t line, const char *fmt, ...) {
 
 /* ---- keys that are not there or do nothing ---- */
 
-static const char *nearest(const char *word, const char *candidate, const char *best, uint32_t *distance) {
-    uint32_t d = str_distance(word, candidate);
-    if (d >= *distance)
-        return best;
-    *distance = d;
-    return candidate;
-}
-
 static const char *similar_key(const char *section, const char *key) {
     size_t n, m;
     const struct conf_key *k = conf_keys(&n);
     const struct conf_other *o = conf_others(&m);
-    const char *best = NULL;
-    uint32_t distance = (uint32_t)(MIN(strlen(key), 12) / 3 + 1);
+    struct near near = near_to(key);
     for (size_t i = 0; i < n; i++) {
         if (str_eq(k[i].section, section))
-            best = nearest(key, k[i].key, best, &distance);
+            near_try(&near, k[i].key);
     }
     for (size_t i = 0; i < m; i++) {
         if (str_eq(o[i].section, section))
-            best = nearest(key, o[i].key, best, &distance);
+            near_try(&near, o[i].key);
     }
-    return best;
+    return near.best;
 }
 
 static const char *section_with(const char *key) {
@@ -80,12 +72,11 @@ static void tell_unknown_key(struct conf_reading *r, const char *section, const 
 static void tell_unknown_section(struct conf_reading *r, const struct tree *v) {
     size_t n;
     const struct conf_section *s = conf_sections(&n);
-    const char *best = NULL;
-    uint32_t distance = (uint32_t)(MIN(strlen(v->key), 12) / 3 + 1);
+    struct near near = near_to(v->key);
     for (size_t i = 1; i < n; i++)
-        best = nearest(v->key, s[i].name, best, &distance);
-    if (best)
-        conf_problem(r, v->line, "unknown section [%.100s]; did you mean [%s]?", v->key, best);
+        near_try(&near, s[i].name);
+    if (near.best)
+        conf_problem(r, v->line, "unknown section [%.100s]; did you mean [%s]?", v->key, near.best);
     else
         conf_problem(r, v->line, "unknown section [%.100s]", v->key);
 }
