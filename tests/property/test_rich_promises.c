@@ -5,6 +5,7 @@
  *   order      ids of nodes and partitions, that is the order of the tables, decide nothing: the plan is the same by names
  *   promises   first come first served, in virtual time: the promise to the first job that waits, whatever it asks for, is
  *              never delayed, and it starts then or before; and the judge agrees with each pass on the way
+ *   whys       what is said of why a job waits goes with its reason, and names what the reason is about
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -223,10 +224,79 @@ static void promises(void **state) {
     assert_true(n < 100 || kept > n); /* that many promises were seen through */
 }
 
+/* ---- whys ---- */
+
+static bool has_kind(const struct why *y, const char *kind) {
+    for (uint32_t i = 0; i < y->n_facts; i++) {
+        if (strcmp(y->facts[i].kind, kind) == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool names_reason(const struct why *y) {
+    switch (y->reason) {
+    case REASON_HELD_USER:
+        return has_kind(y, "hold");
+    case REASON_DEPENDENCY:
+    case REASON_DEP_NEVER:
+        return has_kind(y, "dependency");
+    case REASON_BEGIN_TIME:
+        return has_kind(y, "begin");
+    case REASON_LICENSES:
+        return has_kind(y, "licence");
+    case REASON_ARRAY_TASK_LIMIT:
+        return has_kind(y, "array");
+    case REASON_PARTITION_TIME:
+    case REASON_PARTITION_NODES:
+        return has_kind(y, "limit");
+    case REASON_PARTITION_DOWN:
+    case REASON_PARTITION_INACTIVE:
+        return has_kind(y, "partition");
+    case REASON_DEADLINE:
+        return has_kind(y, "deadline");
+    case REASON_PRIORITY:
+        return y->n_before_all > 0;
+    default:
+        return has_kind(y, "nodes") && y->n_nodes > 0;
+    }
+}
+
+static void whys_once(uint64_t seed) {
+    struct dice d = {seed};
+    struct world w;
+    rich_cluster(&d, T_ALL, &w);
+    for (int64_t now = START; now < START + 120; now += 40) {
+        for (uint32_t n = 1 + roll(&d, 5); n; n--)
+            rich_job(&d, T_ALL, &w, now);
+        auto_arena a = {0};
+        struct view v = world_view(&w);
+        struct sched *s = sched_new(NULL);
+        struct sched_plan p;
+        sched_plan(s, &v, now, &a, &p);
+        for (uint32_t i = 0; i < p.n_notes; i++) {
+            struct why y;
+            assert_int_equal(sched_explain(&v, p.notes[i].job_id, now, &a, &y, NULL), 0);
+            if (!y.starts && (y.reason != p.notes[i].reason || y.expected_unix != p.notes[i].expected_start_unix || !names_reason(&y)))
+                fail_msg("seed %llu: job %u waits for %s, and that is not said", (unsigned long long)seed, p.notes[i].job_id,
+                         job_reason_word(p.notes[i].reason));
+        }
+        sched_free(s);
+        start_all(&w, &p, now);
+    }
+    world_fini(&w);
+}
+
+static void whys(void **state) {
+    for (uint32_t i = 0; i < property_cases(1500); i++)
+        whys_once(property_seed() * 12007 + i);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(order),
         cmocka_unit_test(promises),
+        cmocka_unit_test(whys),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

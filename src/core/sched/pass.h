@@ -73,6 +73,7 @@ struct pass {
     uint32_t epoch;
     uint64_t **taken; /* by rank: indexes of devices that are given away, by slot; NULL: not looked at yet */
     struct sched_plan *plan;
+    struct why_look *look; /* at one job: see why.h; NULL: at none */
     size_t starts_cap;
 };
 
@@ -84,6 +85,10 @@ struct part_names {
     uint32_t n;
 };
 void pass_part_names(const struct grid *g, const char *text, struct arena *a, struct part_names *out);
+
+/* sched_plan, with a look at a job where one is given. */
+void pass_run(struct sched *s, const struct view *v, int64_t now_unix, struct arena *a, struct sched_plan *out,
+              struct why_look *look);
 
 /* A start of what s->pick and s->claim say. */
 void pass_write_start(struct pass *p, const struct waiting *w, const struct ask *a, const struct license_take *lic);

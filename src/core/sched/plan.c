@@ -17,6 +17,7 @@
 #include "base/mem.h"
 #include "core/sched/explain.h"
 #include "core/sched/pass.h"
+#include "core/sched/why.h"
 
 struct sched *sched_new(const struct sched_params *params) {
     struct sched *s = xnew(struct sched);
@@ -232,6 +233,8 @@ static bool is_full(const struct pass *p) {
 static void take_turn(struct pass *p, struct entry *e) {
     struct waiting *w = e->w;
     bool more = true;
+    if (p->look && p->look->job_id == w->job->id)
+        why_turn(p, e);
     p->plan->n_considered += !is_answered(p, e);
     while (more && !is_full(p)) {
         struct license_take lic;
@@ -271,11 +274,24 @@ static void take_turns(struct pass *p) {
     }
 }
 
+static void look_before(struct pass *p) {
+    for (uint32_t i = 0; p->look && i < p->n_waiting; i++) {
+        if (p->waiting[i].job->id == p->look->job_id)
+            why_gates(p, &p->waiting[i]);
+    }
+}
+
 void sched_plan(struct sched *s, const struct view *v, int64_t now_unix, struct arena *a, struct sched_plan *out) {
+    pass_run(s, v, now_unix, a, out, NULL);
+}
+
+void pass_run(struct sched *s, const struct view *v, int64_t now_unix, struct arena *a, struct sched_plan *out,
+              struct why_look *look) {
     bring_up(s, v);
     arena_reset(&s->scratch);
     *out = (struct sched_plan){.index = v->index};
-    struct pass p = {.s = s, .v = v, .now = now_unix, .out = a, .scratch = &s->scratch, .plan = out, .epoch = 1};
+    struct pass p = {.s = s, .v = v, .now = now_unix, .out = a, .scratch = &s->scratch, .plan = out, .epoch = 1,
+                     .look = look};
     p.scale = (struct priority_scale){v->cluster->conf, s->grid.n_nodes, s->grid.n_cpus, s->grid.max_factor};
     p.queue = arena_calloc(p.scratch, s->grid.n_parts + 1, sizeof(*p.queue));
     board_init(&p.board, &s->grid, &s->timeline, now_unix, p.scratch);
@@ -283,6 +299,7 @@ void sched_plan(struct sched *s, const struct view *v, int64_t now_unix, struct 
     asks_init(&p.asks, &s->grid, v->cluster->conf, now_unix, p.scratch);
     licenses_init(&p.licenses, v->cluster->conf, p.scratch);
     pass_collect(&p);
+    look_before(&p);
     qsort(p.entry, p.n_entries, sizeof(*p.entry), by_turn);
     p.starts_cap = MIN(p.n_waiting, s->params.max_starts) + 1;
     out->starts = arena_alloc(a, p.starts_cap * sizeof(*out->starts));

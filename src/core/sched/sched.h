@@ -20,6 +20,7 @@
 
 #include "base/arena.h"
 #include "core/model/view.h"
+#include "core/model/why.h"
 
 struct sched;
 
@@ -71,6 +72,9 @@ struct sched_params {
 struct sched *sched_new(const struct sched_params *params); /* NULL: defaults */
 void sched_free(struct sched *s);
 void sched_plan(struct sched *s, const struct view *v, int64_t now_unix, struct arena *a, struct sched_plan *out);
+
+/* What a pending job waits for, in facts, from a pass of its own: for a worker. E_JOB_ID: it doesn't wait. In the arena. */
+int sched_explain(const struct view *v, uint32_t job_id, int64_t now_unix, struct arena *a, struct why *out, struct err *e);
 
 /* When a job, as if it was submitted now, would start beside what runs (sbatch --test-only): `start_unix` now or later.
  * E_NODES_UNAVAIL and the like: never, as nodes are. In the arena. The job's id and priority don't matter. */

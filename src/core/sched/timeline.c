@@ -336,6 +336,10 @@ bool board_next_begin(const struct board *b, uint32_t rank, int64_t from, int64_
     return h != NULL;
 }
 
+uint32_t board_promised_to(const struct block *b) {
+    return b->job_id;
+}
+
 void board_start(struct board *b, uint32_t rank, int64_t end, const struct claim *c) {
     struct extra *e = arena_alloc(b->scratch, sizeof(*e));
     *e = (struct extra){b->extra[rank], end, *c};

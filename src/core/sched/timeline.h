@@ -91,6 +91,7 @@ void board_see(const struct board *b, uint32_t rank, int64_t x, board_see_fn see
 /* The next promise on a node that begins in (from, to): cursor NULL at first; false: no more. */
 bool board_next_begin(const struct board *b, uint32_t rank, int64_t from, int64_t to, const struct block **cursor,
                       int64_t *out);
+uint32_t board_promised_to(const struct block *b); /* the job */
 /* The moments after now at which something becomes free on any of these nodes: ascending, each once. */
 size_t board_moments(const struct board *b, const uint64_t *ranks, struct arena *a, int64_t **out);
 /* The moments at which promises on these nodes begin: ascending, each once. */
