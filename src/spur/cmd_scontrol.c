@@ -11,22 +11,34 @@
 #include "spur/scontrol.h"
 #include "spur/version.h"
 
+static int set_json(struct opt_run *r, const struct opt_row *o, const char *value) {
+    struct scontrol *s = r->ctx;
+    s->json = true;
+    s->json_version = value;
+    return 0;
+}
+
+static int set_hide(struct opt_run *r, const struct opt_row *o, const char *value) {
+    ((struct scontrol *)r->ctx)->all = false;
+    return 0;
+}
+
 #define AT(field) offsetof(struct scontrol, field)
 static const struct opt_row rows[] = {
     {"all", 'a', NULL, OPT_BOOL, 0, AT(all), NULL, NULL, "all partitions (none is hidden)"},
     {"cluster", 'M', "name", OPT_NOT_YET},
-    {"details", 'd', NULL, OPT_NOT_YET},
-    {"future", 'F', NULL, OPT_NOT_YET},
+    {"details", 'd', NULL, OPT_BOOL, 0, AT(details), NULL, NULL, "more of jobs and nodes: what they have where"},
+    {"future", 'F', NULL, OPT_BOOL, 0, AT(future), NULL, NULL, "nodes in state FUTURE too (there are none)"},
     {"help", 'h', NULL, OPT_HELP, 0, 0, NULL, NULL, "show this help"},
-    {"hide", 0, NULL, OPT_NOT_YET},
-    {"json", 0, "version", OPT_NOT_YET, OPT_MAYBE},
+    {"hide", 0, NULL, OPT_CALL, 0, 0, set_hide, NULL, "no hidden partitions (the default)"},
+    {"json", 0, "version", OPT_CALL, OPT_MAYBE, 0, set_json, NULL, "what show shows, as JSON (list: which versions there are)"},
     {"local", 0, NULL, OPT_NOT_YET},
     {"oneliner", 'o', NULL, OPT_BOOL, 0, AT(one_line), NULL, NULL, "a line for each record"},
-    {"quiet", 'Q', NULL, OPT_NOT_YET},
+    {"quiet", 'Q', NULL, OPT_BOOL, 0, AT(quiet), NULL, NULL, "no messages but errors"},
     {"sibling", 0, NULL, OPT_NOT_YET},
     {"uid", 'u', "uid", OPT_NOT_YET},
     {"usage", 0, NULL, OPT_USAGE, 0, 0, NULL, NULL, "show a short usage"},
-    {"verbose", 'v', NULL, OPT_NOT_YET},
+    {"verbose", 'v', NULL, OPT_COUNT, 0, AT(verbose), NULL, NULL, "say more: which controller answers"},
     {"version", 'V', NULL, OPT_VERSION, 0, 0, NULL, NULL, "show the version"},
     {"yaml", 0, "version", OPT_NOT_YET, OPT_MAYBE},
 };
@@ -35,28 +47,45 @@ const struct opt_table *cmd_scontrol_options(void) {
     static const struct opt_table t = {
         .usage = "[OPTIONS...] [COMMAND...]", .brief = "[-ao] COMMAND [ARGUMENT...]", .row = rows,
         .n = ARRAY_LEN(rows), .usage_exit = 1,
-        .note = "Commands:\n"
-                "  show job [ID] | node [NAMES] | partition [NAME]   everything of it\n"
-                "  show step [ID]                                    the steps that run\n"
-                "  show hostnames LIST | hostlist NAMES | hostlistsorted NAMES\n"
+        .note = "Valid <COMMAND> values are:\n"
+                "  show <ENTITY> [<ID>]      everything of it. ENTITY: config, hostlist, hostlistsorted, hostnames,\n"
+                "                            jobs, licenses, nodes, partitions, reservations, steps\n"
                 "  hold JOBS | uhold JOBS | release JOBS             keep jobs from starting, or no longer\n"
                 "  suspend JOBS | resume JOBS                        stop jobs that run, and let them go on\n"
                 "  requeue JOBS | requeuehold JOBS                   end jobs and queue them again\n"
-                "  update JobId=JOBS KEY=VALUE… | NodeName=NODES State=STATE Reason=TEXT\n"
+                "  update JobId=JOBS KEY=VALUE…                      change jobs\n"
+                "  update NodeName=NODES State=… Reason=… KEY=VALUE… change nodes\n"
+                "  update PartitionName=NAME KEY=VALUE…              change a partition\n"
+                "  create PartitionName=NAME KEY=VALUE… | delete PartitionName=NAME\n"
                 "  wait_job JOB                                      until its nodes are ready\n"
+                "  listpids [JOB[.STEP]] [NODE] | pidinfo PID        processes of jobs on this node\n"
+                "  write batch_script JOB [FILE|-]                   a job's script\n"
+                "  completing                                        jobs that end\n"
+                "  getaddrs NODES                                    where nodes are reached\n"
                 "  ping                                              which controller answers\n"
                 "  reconfigure                                       the controller reads its file again\n"
+                "  setdebug LEVEL                                    how much the controller logs\n"
                 "  token [lifespan=SECS] [username=NAME]             a token for use over TCP\n"
-                "  version"};
+                "  errnumstr NUMBER                                  what an error number of Slurm means\n"
+                "  version                                           show the version\n"
+                "Without a command they are read from the input, one a line; exit or quit ends them."};
     return &t;
 }
 
 /* ---- words ---- */
 
-/* `text` is `word` or its beginning, at least `least` letters of it. */
-static bool is(const char *text, const char *word, size_t least) {
+bool scontrol_is(const char *text, const char *word, size_t least) {
     size_t n = strlen(text);
     return n >= least && n <= strlen(word) && strncasecmp(text, word, n) == 0;
+}
+
+bool scontrol_key(const char *word, const char *key, size_t least, const char **out_value) {
+    const char *equals = strchr(word, '=');
+    size_t n = equals ? (size_t)(equals - word) : 0;
+    if (n < least || n > strlen(key) || strncasecmp(word, key, n) != 0)
+        return false;
+    *out_value = equals + 1;
+    return true;
 }
 
 static int not_yet(struct scontrol *s, const char *what) {
@@ -85,8 +114,8 @@ static const struct {
     {"jobs", 1, show_job}, {"nodes", 1, scontrol_show_node}, {"partitions", 1, scontrol_show_partition},
     {"hostnames", 5, scontrol_show_hostnames}, {"hostlist", 5, show_hostlist},
     {"hostlistsorted", 9, show_hostlistsorted}, {"aliases", 1, NULL}, {"assoc_mgr", 2, NULL},
-    {"bbstat", 2, NULL}, {"burstbuffer", 2, NULL}, {"config", 1, NULL}, {"daemons", 2, NULL}, {"dwstat", 2, NULL},
-    {"federation", 1, NULL}, {"licenses", 2, NULL}, {"reservations", 1, NULL}, {"slurmd", 2, NULL}, {"steps", 2, scontrol_show_step},
+    {"bbstat", 2, NULL}, {"burstbuffer", 2, NULL}, {"config", 1, scontrol_show_config}, {"daemons", 2, NULL}, {"dwstat", 2, NULL},
+    {"federation", 1, NULL}, {"licenses", 2, scontrol_show_licenses}, {"reservations", 1, scontrol_show_reservations}, {"slurmd", 2, NULL}, {"steps", 2, scontrol_show_step},
     {"topology", 1, NULL}, {"topoconf", 5, NULL},
 };
 
@@ -103,7 +132,7 @@ static int run_show(struct scontrol *s) {
     autofree char *bare = xstrndup(entity, strcspn(entity, "=")); /* "show job=5" too */
     const char *name = s->n > 1 ? s->word[1] : entity[strlen(bare)] ? entity + strlen(bare) + 1 : NULL;
     for (size_t i = 0; i < ARRAY_LEN(entities); i++) {
-        if (!is(bare, entities[i].word, entities[i].least))
+        if (!scontrol_is(bare, entities[i].word, entities[i].least))
             continue;
         if (entities[i].fn)
             return entities[i].fn(s, name);
@@ -123,7 +152,7 @@ static int run_update(struct scontrol *s) {
         size_t least;
         int (*fn)(struct scontrol *s);
     } of[] = {{"JobId", 1, scontrol_update_job}, {"JobName", 4, scontrol_update_job}, {"Name", 2, scontrol_update_job},
-              {"NodeName", 2, scontrol_update_node}, {"PartitionName", 1, NULL}, {"ReservationName", 1, NULL},
+              {"NodeName", 2, scontrol_update_node}, {"PartitionName", 1, scontrol_update_part}, {"ReservationName", 1, NULL},
               {"StepId", 1, NULL}, {"SuspendExcNodes", 8, NULL}};
     if (!s->n) {
         fprintf(stderr, "too few arguments for update keyword\n");
@@ -132,7 +161,7 @@ static int run_update(struct scontrol *s) {
     for (size_t w = 0; w < s->n; w++) {
         autofree char *key = xstrndup(s->word[w], strcspn(s->word[w], "="));
         for (size_t i = 0; i < ARRAY_LEN(of); i++) {
-            if (!is(key, of[i].key, of[i].least))
+            if (!scontrol_is(key, of[i].key, of[i].least))
                 continue;
             if (of[i].fn)
                 return of[i].fn(s);
@@ -145,72 +174,8 @@ static int run_update(struct scontrol *s) {
     return 1;
 }
 
-/* ---- the controller ---- */
-
-/* What only administrators may is an "invalid user id" in Slurm's words. */
-static const char *denied_text(int code, const struct err *e) {
-    return code == E_DENIED ? err_sentence(E_USER) : e->text;
-}
-
-static int run_ping(struct scontrol *s) {
-    struct nothing request = {0};
-    struct ping_reply reply = {0};
-    struct err e = {0};
-    int rc = cli_call(s->c, WIRE_Controller_Ping, &request, &reply, &e);
-    const char *host = reply.hostname;
-    if (rc)
-        host = s->c->client ? spur_controllers(s->c->client) : "?";
-    printf("Slurmctld(primary) at %s is %s\n", host ? host : "?", rc ? "DOWN" : "UP");
-    return rc ? 1 : 0;
-}
-
 static int run_version(struct scontrol *s) {
     puts(VERSION_LINE);
-    return 0;
-}
-
-static int run_token(struct scontrol *s) {
-    struct token_request request = {0};
-    struct token_reply reply = {0};
-    struct err e = {0};
-    for (size_t i = 0; i < s->n; i++) {
-        const char *w = s->word[i];
-        uint64_t secs;
-        if (strncasecmp(w, "username=", 9) == 0) {
-            request.user = w + 9;
-        } else if (strncasecmp(w, "lifespan=", 9) == 0) {
-            if (strcasecmp(w + 9, "infinite") == 0)
-                secs = UINT32_MAX;
-            else if (str_to_u64(w + 9, UINT32_MAX - 1, &secs) || !secs) {
-                cli_error(s->c, "Invalid lifespan specification: %s", w + 9);
-                return 1;
-            }
-            request.lifespan_secs = (uint32_t)secs;
-        } else {
-            cli_error(s->c, "Invalid token argument: %s (lifespan=SECS, username=NAME)", w);
-            return 1;
-        }
-    }
-    int rc = cli_call(s->c, WIRE_Controller_Token, &request, &reply, &e);
-    if (rc) {
-        cli_error(s->c, "slurm_fetch_token: error with request: %s", denied_text(rc, &e));
-        return 1;
-    }
-    printf("SLURM_JWT=%s\n", reply.jwt ? reply.jwt : "");
-    return 0;
-}
-
-static int run_reconfigure(struct scontrol *s) {
-    struct nothing request = {0};
-    struct reconfigure_reply reply = {0};
-    struct err e = {0};
-    int rc = cli_call(s->c, WIRE_Controller_Reconfigure, &request, &reply, &e);
-    if (rc) {
-        fprintf(stderr, "slurm_reconfigure error:%s\n", denied_text(rc, &e));
-        return 1;
-    }
-    for (uint32_t i = 0; i < reply.n_notes; i++)
-        cli_say(s->c, "%s", reply.notes[i]);
     return 0;
 }
 
@@ -221,18 +186,18 @@ static const struct {
     int (*fn)(struct scontrol *s);
 } keywords[] = {
     {"show", 3, run_show}, {"hold", 4, scontrol_hold}, {"uhold", 5, scontrol_uhold}, {"release", 3, scontrol_release},
-    {"ping", 3, run_ping}, {"version", 4, run_version}, {"token", 1, run_token}, {"reconfigure", 4, run_reconfigure},
-    {"abort", 5, NULL}, {"cancel_reboot", 3, NULL}, {"completing", 3, NULL}, {"create", 2, NULL}, {"delete", 1, NULL},
-    {"errnumstr", 3, NULL}, {"fsdampeningfactor", 2, NULL}, {"getaddrs", 4, NULL}, {"getent", 4, NULL},
-    {"listjobs", 5, NULL}, {"listpids", 5, NULL}, {"liststeps", 5, NULL}, {"notify", 1, NULL}, {"power", 3, NULL},
+    {"ping", 3, scontrol_ping}, {"version", 4, run_version}, {"token", 1, scontrol_token}, {"reconfigure", 4, scontrol_reconfigure},
+    {"abort", 5, NULL}, {"cancel_reboot", 3, NULL}, {"completing", 3, scontrol_completing}, {"create", 2, scontrol_create}, {"delete", 1, scontrol_delete},
+    {"errnumstr", 3, scontrol_errnumstr}, {"fsdampeningfactor", 2, NULL}, {"getaddrs", 4, scontrol_getaddrs}, {"getent", 4, NULL},
+    {"listjobs", 5, NULL}, {"listpids", 5, scontrol_listpids}, {"liststeps", 5, NULL}, {"notify", 1, NULL}, {"pidinfo", 3, scontrol_pidinfo}, {"cluster", 2, NULL}, {"power", 3, NULL},
     {"reboot", 3, NULL}, {"requeue", 3, scontrol_requeue}, {"requeuehold", 8, scontrol_requeuehold}, {"resume", 3, scontrol_resume}, {"schedloglevel", 3, NULL},
-    {"setdebug", 8, NULL}, {"setdebugflags", 9, NULL}, {"shutdown", 8, NULL}, {"suspend", 2, scontrol_suspend}, {"takeover", 8, NULL},
-    {"top", 3, NULL}, {"update", 1, run_update}, {"wait_job", 2, scontrol_wait_job}, {"write", 5, NULL},
+    {"setdebug", 8, scontrol_setdebug}, {"setdebugflags", 9, NULL}, {"shutdown", 8, NULL}, {"suspend", 2, scontrol_suspend}, {"takeover", 8, NULL},
+    {"top", 3, NULL}, {"update", 1, run_update}, {"wait_job", 2, scontrol_wait_job}, {"write", 5, scontrol_write},
 };
 
 static int run(struct scontrol *s, const char *keyword) {
     for (size_t i = 0; i < ARRAY_LEN(keywords); i++) {
-        if (!is(keyword, keywords[i].word, keywords[i].least))
+        if (!scontrol_is(keyword, keywords[i].word, keywords[i].least))
             continue;
         return keywords[i].fn ? keywords[i].fn(s) : not_yet(s, keywords[i].word);
     }
@@ -240,15 +205,19 @@ static int run(struct scontrol *s, const char *keyword) {
     return 1;
 }
 
+int scontrol_run(struct scontrol *s, const char *const *word, size_t n) {
+    s->word = word + 1;
+    s->n = n - 1;
+    return run(s, word[0]);
+}
+
 int cmd_scontrol(struct cli *c) {
     struct scontrol s = {.c = c};
     struct opt_run r;
     int exit_code = 1;
-    if (cli_options(c, cmd_scontrol_options(), &s, &r, true, &exit_code)) {
-        s.word = r.words.n ? r.words.p + 1 : NULL;
-        s.n = r.words.n ? r.words.n - 1 : 0;
-        exit_code = r.words.n ? run(&s, r.words.p[0]) : not_yet(&s, "the interactive mode");
-    }
+    if (cli_options(c, cmd_scontrol_options(), &s, &r, true, &exit_code) &&
+        (!s.json || json_doc_version(c, s.json_version, &exit_code)))
+        exit_code = r.words.n ? scontrol_run(&s, r.words.p, r.words.n) : scontrol_prompt(&s);
     opt_fini(&r);
     return exit_code;
 }

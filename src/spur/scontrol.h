@@ -10,10 +10,13 @@
 
 #include "base/vec.h"
 #include "spur/cli.h"
+#include "spur/json_doc.h"
 
 struct scontrol {
     struct cli *c;
-    bool one_line, all;
+    bool one_line, all, details, future, json, quiet;
+    uint32_t verbose;
+    const char *json_version;
     const char *const *word; /* behind the keyword */
     size_t n;
 };
@@ -26,6 +29,38 @@ int scontrol_show_hostnames(struct scontrol *s, const char *list);
 int scontrol_show_hostlist(struct scontrol *s, const char *list, bool sorted);
 
 int scontrol_show_step(struct scontrol *s, const char *name);
+
+int scontrol_run(struct scontrol *s, const char *const *word, size_t n); /* a keyword and what stands behind it */
+int scontrol_prompt(struct scontrol *s); /* keywords from the input, one a line */
+
+/* ---- scontrol_show.c ---- */
+int scontrol_show_config(struct scontrol *s, const char *name);
+int scontrol_show_licenses(struct scontrol *s, const char *name);
+int scontrol_show_reservations(struct scontrol *s, const char *name);
+
+/* ---- scontrol_part.c ---- */
+int scontrol_create(struct scontrol *s);
+int scontrol_delete(struct scontrol *s);
+int scontrol_update_part(struct scontrol *s);
+
+/* ---- scontrol_pids.c ---- */
+int scontrol_listpids(struct scontrol *s);
+int scontrol_pidinfo(struct scontrol *s);
+
+/* ---- scontrol_more.c ---- */
+int scontrol_ping(struct scontrol *s);
+int scontrol_token(struct scontrol *s);
+int scontrol_reconfigure(struct scontrol *s);
+int scontrol_write(struct scontrol *s);
+int scontrol_setdebug(struct scontrol *s);
+int scontrol_errnumstr(struct scontrol *s);
+int scontrol_completing(struct scontrol *s);
+int scontrol_getaddrs(struct scontrol *s);
+
+/* Slurm's for what only administrators may. */
+const char *scontrol_denied(int code, const struct err *e);
+bool scontrol_is(const char *text, const char *word, size_t least); /* `text` is `word`, or that many letters of it */
+bool scontrol_key(const char *word, const char *key, size_t least, const char **out_value); /* "KEY=VALUE" */
 
 /* ---- scontrol_steer.c ---- */
 struct scontrol_targets {
@@ -51,10 +86,22 @@ int scontrol_update_job(struct scontrol *s);
 int scontrol_update_node(struct scontrol *s);
 
 /* The texts alone, for tests: one record, with its blank line or as one line. */
-void scontrol_job_text(const struct job_info *ji, int64_t now_unix, bool one_line, struct str *out);
+void scontrol_job_text(const struct job_info *ji, int64_t now_unix, bool one_line, bool details, struct str *out);
 void scontrol_step_text(const struct job_info *ji, const struct step *st, bool one_line, struct str *out);
-void scontrol_node_text(const struct node_info *ni, bool one_line, struct str *out);
+void scontrol_node_text(const struct node_info *ni, bool one_line, bool details, struct str *out);
 void scontrol_part_text(const struct part *p, const struct nodes_reply *all, bool one_line, struct str *out);
+
+/* ---- scontrol_json.c ---- */
+void scontrol_node_json(struct json *j, const struct node_info *ni, const char *cluster);
+void scontrol_part_json(struct json *j, const struct part *p, const struct nodes_reply *all);
+void scontrol_step_json(struct json *j, const struct job_info *ji, const struct step *st, int64_t now_unix);
+
+struct part_totals {
+    const struct node **node; /* the reader frees the list */
+    uint32_t nodes, cpus;
+    uint64_t mem_mb;
+};
+struct part_totals part_totals(const struct part *p, const struct nodes_reply *all, struct str *names);
 
 /* A record's line break: "\n   ", or a blank on one line. */
 #define RECORD_BREAK(one_line) ((one_line) ? " " : "\n   ")

@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "spur/flavor.h"
+#include "spur/job_fields.h"
 #include "spur/job_facts.h"
 #include "spur/job_select.h"
 #include "spur/scontrol.h"
@@ -45,12 +46,24 @@ static void array(const struct job *j, struct str *out) {
         str_addf(out, "ArrayTaskThrottle=%u ", most);
 }
 
-static void head(const struct job_info *ji, int64_t now_unix, const char *nl, struct str *out) {
+/* The worst of what its steps ended with. */
+static uint32_t worst_step(const struct job_info *ji) {
+    uint32_t worst = 0;
+    for (uint32_t i = 0; i < ji->n_steps; i++)
+        if (ji->steps[i].end_ms)
+            worst = MAX(worst, ji->steps[i].wait_status);
+    return worst;
+}
+
+static void head(const struct job_info *ji, int64_t now_unix, const char *nl, bool details, struct str *out) {
     const struct job *j = ji->job;
     const struct job_spec *s = j->spec;
     str_addf(out, "JobId=%u ", j->id);
     array(j, out);
-    str_addf(out, "JobName=%s%sUserId=", s->name ? s->name : "", nl);
+    str_addf(out, "JobName=%s", s->name ? s->name : "");
+    if (details)
+        str_addf(out, "%sSLUID=%s", nl, j->sluid ? j->sluid : "");
+    str_addf(out, "%sUserId=", nl);
     user(s->user, s->uid, out);
     str_add(out, " GroupId=");
     user(s->group, s->gid, out);
@@ -63,6 +76,10 @@ static void head(const struct job_info *ji, int64_t now_unix, const char *nl, st
     str_addf(out, "%sRequeue=%d Restarts=%u BatchFlag=%d Reboot=0 ExitCode=", nl, !s->no_requeue, j->restarts,
              !job_spec_more(s)->interactive);
     job_exit(j->wait_status, out);
+    if (details) {
+        str_addf(out, "%sDerivedExitCode=", nl);
+        job_exit(worst_step(ji), out);
+    }
 }
 
 static void suspended(const struct job *j, const char *nl, struct str *out) {
@@ -158,7 +175,49 @@ static void place(const struct job_info *ji, const char *nl, struct str *out) {
         str_addf(out, "%sBatchHost=%s", nl, or_null(j->nodes[0].name));
 }
 
-static void sizes(const struct job_info *ji, const char *nl, struct str *out) {
+static void held_gres(const struct job_node *n, bool with_index, struct str *out) {
+    for (uint32_t i = 0; i < n->n_gres; i++) {
+        const struct gres_held *g = &n->gres[i];
+        str_addf(out, "%s%s%s%s:%llu", i ? "," : "", g->name, g->type ? ":" : "", g->type ? g->type : "",
+                 (unsigned long long)g->count);
+        if (!with_index || !g->n_indexes)
+            continue;
+        str_add(out, "(IDX:");
+        for (uint32_t k = 0; k < g->n_indexes; k++)
+            str_addf(out, "%s%u", k ? "," : "", g->indexes[k]);
+        str_addc(out, ')');
+    }
+}
+
+static bool alike(const struct job_node *a, const struct job_node *b) {
+    auto_str x = {0}, y = {0};
+    held_gres(a, true, &x);
+    held_gres(b, true, &y);
+    return a->cpus == b->cpus && a->mem_mb == b->mem_mb && str_eq(str_text(&x), str_text(&y));
+}
+
+/* -d: what it has, and where. A line for each set of neighbours that have the same. Which CPUs they are is the
+ * kernel's business here: their number is told. */
+static void shares(const struct job *j, const char *nl, struct str *out) {
+    auto_str all = {0};
+    for (uint32_t i = 0; i < j->n_nodes; i++) {
+        if (j->nodes[i].n_gres && all.n)
+            str_addc(&all, ',');
+        held_gres(&j->nodes[i], false, &all);
+    }
+    str_addf(out, "%sJOB_GRES=%s", nl, all.n ? all.p : "(null)");
+    for (uint32_t i = 0, to; i < j->n_nodes; i = to) {
+        const char *names[1024];
+        for (to = i; to < j->n_nodes && to - i < ARRAY_LEN(names) && alike(&j->nodes[i], &j->nodes[to]); to++)
+            names[to - i] = j->nodes[to].name;
+        str_addf(out, "%s%sNodes=", nl, *nl == ' ' ? "" : "  ");
+        hostlist_compact(names, to - i, out);
+        str_addf(out, " CPUs=%u Mem=%llu GRES=", j->nodes[i].cpus, (unsigned long long)j->nodes[i].mem_mb);
+        held_gres(&j->nodes[i], true, out);
+    }
+}
+
+static void sizes(const struct job_info *ji, const char *nl, bool details, struct str *out) {
     const struct job *j = ji->job;
     const struct job_spec *s = j->spec;
     const struct job_more *m = job_spec_more(s);
@@ -172,8 +231,10 @@ static void sizes(const struct job_info *ji, const char *nl, struct str *out) {
         job_tres(ji, true, false, 0, out);
     else
         str_add(out, "(null)");
-    str_addf(out, "%sSocks/Node=* NtasksPerN:B:S:C=%u:0:*:* CoreSpec=*%sMinCPUsNode=%u %s=", nl, m->tasks_per_node, nl,
-             job_cpus_on_node(s), m->mem_cpu_mb ? "MinMemoryCPU" : "MinMemoryNode");
+    str_addf(out, "%sSocks/Node=* NtasksPerN:B:S:C=%u:0:*:* CoreSpec=*", nl, m->tasks_per_node);
+    if (details && j->n_nodes)
+        shares(j, nl, out);
+    str_addf(out, "%sMinCPUsNode=%u %s=", nl, job_cpus_on_node(s), m->mem_cpu_mb ? "MinMemoryCPU" : "MinMemoryNode");
     size_mb_print(m->mem_cpu_mb ? m->mem_cpu_mb : s->mem_node_mb, out);
     str_addf(out, " MinTmpDiskNode=0%sFeatures=%s DelayBoot=00:00:00%sOverSubscribe=%s Exclusive=", nl,
              or_null(m->features), nl, m->oversubscribe ? "YES" : "NO");
@@ -212,12 +273,12 @@ static void files(const struct job_info *ji, const char *nl, struct str *out) {
     named("TresPerTask", job_tres_per_task, s, nl, out);
 }
 
-void scontrol_job_text(const struct job_info *ji, int64_t now_unix, bool one_line, struct str *out) {
+void scontrol_job_text(const struct job_info *ji, int64_t now_unix, bool one_line, bool details, struct str *out) {
     const char *nl = RECORD_BREAK(one_line);
-    head(ji, now_unix, nl, out);
+    head(ji, now_unix, nl, details, out);
     times(ji, now_unix, nl, out);
     place(ji, nl, out);
-    sizes(ji, nl, out);
+    sizes(ji, nl, details, out);
     files(ji, nl, out);
     str_add(out, RECORD_END(one_line));
 }
@@ -250,6 +311,26 @@ static void take_limit(struct cli *c, struct job_info *row, const struct jobs_re
     }
 }
 
+static int jobs_as_json(struct scontrol *s, struct job_rows *rows, const struct jobs_reply *reply) {
+    struct job_env env = {.now_unix = reply->now_unix, .cluster = reply->cluster_name};
+    auto_str out = {0};
+    struct json w = {.out = &out};
+    json_doc_begin(&w);
+    json_open(&w, "jobs", '[');
+    for (size_t i = 0; i < rows->v.n; i++) {
+        json_open(&w, NULL, '{');
+        table_json(job_fields(), &w, &rows->v.p[i], &env);
+        json_close(&w, '}');
+        json_doc_flush(&w);
+    }
+    vec_fini(&rows->v);
+    json_close(&w, ']');
+    json_no_val(&w, "last_backfill", reply->now_unix);
+    json_no_val(&w, "last_update", reply->now_unix);
+    json_doc_end(&w, s->c, reply->cluster_name);
+    return 0;
+}
+
 int scontrol_show_job(struct scontrol *s, const char *name) {
     struct err e = {0};
     struct jobs_reply reply = {0};
@@ -264,7 +345,7 @@ int scontrol_show_job(struct scontrol *s, const char *name) {
         }
         job_select_names(&pick, &wanted, 1);
     }
-    struct jobs_request request = {.job_ids = pick.ids, .n_job_ids = pick.n_ids, .with_ended = true};
+    struct jobs_request request = {.job_ids = pick.ids, .n_job_ids = pick.n_ids, .with_ended = true, .with_steps = s->details};
     if (cli_call(s->c, WIRE_Controller_Jobs, &request, &reply, &e)) {
         fprintf(stderr, "slurm_load_jobs error: %s\n", e.text);
         return 1;
@@ -277,8 +358,10 @@ int scontrol_show_job(struct scontrol *s, const char *name) {
         qsort(rows.v.p, rows.v.n, sizeof(*rows.v.p), compare);
     for (size_t i = 0; i < rows.v.n; i++)
         take_limit(s->c, &rows.v.p[i], &reply);
+    if (s->json)
+        return jobs_as_json(s, &rows, &reply) || (!rows.v.n && pick.n_names);
     for (size_t i = 0; i < rows.v.n; i++)
-        scontrol_job_text(&rows.v.p[i], reply.now_unix, s->one_line, &out);
+        scontrol_job_text(&rows.v.p[i], reply.now_unix, s->one_line, s->details, &out);
     bool is_missing = !rows.v.n && pick.n_names;
     vec_fini(&rows.v);
     if (is_missing) {

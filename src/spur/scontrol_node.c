@@ -15,7 +15,7 @@ static const char *or_null(const char *s) {
     return s ? s : "(null)";
 }
 
-static void head(const struct node_info *ni, const char *nl, struct str *out) {
+static void head(const struct node_info *ni, const char *nl, bool details, struct str *out) {
     const struct node *n = ni->node;
     str_addf(out, "NodeName=%s Arch=%s CoresPerSocket=%u %sCPUAlloc=%u CPUEfctv=%u CPUTot=%u CPULoad=", n->name,
              or_null(n->arch), n->cores_per_socket, nl, n->alloc_cpus, n->cpus, n->cpus);
@@ -29,7 +29,19 @@ static void head(const struct node_info *ni, const char *nl, struct str *out) {
     features_print(n, out);
     auto_str gres = {0};
     node_gres(n, &gres);
-    str_addf(out, "%sGres=%s%sNodeAddr=%s NodeHostName=%s Version=%s%sOS=%s ", nl, gres.n ? gres.p : "(null)", nl, or_null(n->address),
+    if (n->n_labels) {
+        str_addf(out, "%sLabels=", nl);
+        labels_print(n->labels, n->n_labels, out);
+    }
+    str_addf(out, "%sGres=%s", nl, gres.n ? gres.p : "(null)");
+    if (details) {
+        auto_str used = {0};
+        node_gres_used(n, &used);
+        str_addf(out, "%sGresDrain=N/A", nl);
+        if (gres.n)
+            str_addf(out, "%sGresUsed=%s", nl, str_text(&used));
+    }
+    str_addf(out, "%sNodeAddr=%s NodeHostName=%s Version=%s%sOS=%s ", nl, or_null(n->address),
              n->hostname ? n->hostname : n->name, or_null(n->version), nl, n->os ? n->os : "");
     str_addf(out, "%sRealMemory=%llu AllocMem=%llu FreeMem=", nl, (unsigned long long)n->mem_mb,
              (unsigned long long)n->alloc_mem_mb);
@@ -56,11 +68,24 @@ static void tres(const struct node *n, const char *nl, struct str *out) {
     str_addf(out, "%sCurrentWatts=0 AveWatts=0", nl);
 }
 
-void scontrol_node_text(const struct node_info *ni, bool one_line, struct str *out) {
+/* What an administrator wrote beside it. */
+static void notes(const struct node *n, const char *nl, struct str *out) {
+    const struct node_set *set = n->set;
+    if (set && set->comment && *set->comment)
+        str_addf(out, "%sComment=%s", nl, set->comment);
+    if (set && set->extra && *set->extra)
+        str_addf(out, "%sExtra=%s", nl, set->extra);
+    bool has_id = set && set->instance_id && *set->instance_id, has_type = set && set->instance_type && *set->instance_type;
+    if (has_id || has_type)
+        str_addf(out, "%sInstanceId=%s InstanceType=%s", nl, has_id ? set->instance_id : "(null)",
+                 has_type ? set->instance_type : "(null)");
+}
+
+void scontrol_node_text(const struct node_info *ni, bool one_line, bool details, struct str *out) {
     const struct node *n = ni->node;
     const char *nl = RECORD_BREAK(one_line);
     char state[64];
-    head(ni, nl, out);
+    head(ni, nl, details, out);
     str_addf(out, "%sState=%s ThreadsPerCore=%u TmpDisk=%llu Weight=%u Owner=N/A MCS_label=N/A%sPartitions=", nl,
              node_state_upper(n, state), n->threads_per_core, (unsigned long long)n->tmp_disk_mb, MAX(n->weight, 1u),
              nl);
@@ -81,6 +106,7 @@ void scontrol_node_text(const struct node_info *ni, bool one_line, struct str *o
         cli_time(node_reason_since(n), "Unknown", out);
         str_addc(out, ']');
     }
+    notes(n, nl, out);
     str_add(out, RECORD_END(one_line));
 }
 
@@ -100,45 +126,60 @@ static const struct node_info *find_node(const struct nodes_reply *all, const ch
     return NULL;
 }
 
+static int nodes_as_json(struct scontrol *s, const struct node_info *const *list, uint32_t n, const struct nodes_reply *all) {
+    auto_str out = {0};
+    struct json w = {.out = &out};
+    json_doc_begin(&w);
+    json_open(&w, "nodes", '[');
+    for (uint32_t i = 0; i < n; i++) {
+        scontrol_node_json(&w, list[i], all->cluster_name);
+        json_doc_flush(&w);
+    }
+    json_close(&w, ']');
+    json_no_val(&w, "last_update", all->now_unix);
+    json_doc_end(&w, s->c, all->cluster_name);
+    return 0;
+}
+
 int scontrol_show_node(struct scontrol *s, const char *name) {
     struct nodes_reply reply = {0};
     const char *const *wanted = NULL;
-    uint32_t n = 0;
+    uint32_t n = 0, n_found = 0;
     struct err e = {0};
     bool is_all = !name || !*name;
+    auto_str out = {0};
     if (!is_all && hostlist_expand(name, &s->c->arena, &wanted, &n, &e)) {
         cli_error(s->c, "%s", e.text);
         return 1;
     }
     if (load(s, "slurm_load_node", &reply))
         return 1;
-    auto_str out = {0};
-    int exit_code = 0;
+    const struct node_info **found = arena_calloc(&s->c->arena, reply.n_nodes + n + 1, sizeof(*found));
     for (uint32_t i = 0; is_all && i < reply.n_nodes; i++)
-        scontrol_node_text(&reply.nodes[i], s->one_line, &out);
+        found[n_found++] = &reply.nodes[i];
+    bool is_missing = false;
     for (uint32_t i = 0; i < n; i++) {
         const struct node_info *ni = find_node(&reply, wanted[i]);
-        if (ni) {
-            scontrol_node_text(ni, s->one_line, &out);
-        } else {
+        is_missing |= !ni;
+        if (ni)
+            found[n_found++] = ni;
+        if (ni && !s->json)
+            scontrol_node_text(ni, s->one_line, s->details, &out);
+        else if (!ni && !s->json)
             str_addf(&out, "Node %s not found\n", wanted[i]);
-            exit_code = 1;
-        }
     }
+    if (s->json)
+        return nodes_as_json(s, found, n_found, &reply) || is_missing;
+    for (uint32_t i = 0; is_all && i < n_found; i++)
+        scontrol_node_text(found[i], s->one_line, s->details, &out);
     cli_out(&out);
-    return exit_code;
+    return is_missing;
 }
 
 /* ---- partitions ---- */
 
-struct totals {
-    const struct node **node; /* the reader frees the list */
-    uint32_t nodes, cpus;
-    uint64_t mem_mb;
-};
-
-static struct totals totals_of(const struct part *p, const struct nodes_reply *all, struct str *names) {
-    struct totals t = {0};
+struct part_totals part_totals(const struct part *p, const struct nodes_reply *all, struct str *names) {
+    struct part_totals t = {0};
     const char **name = xcalloc(all->n_nodes + 1, sizeof(*name));
     t.node = xcalloc(all->n_nodes + 1, sizeof(*t.node));
     for (uint32_t i = 0; i < all->n_nodes; i++) {
@@ -184,7 +225,7 @@ static void number(uint32_t n, const char *none, struct str *out) {
 void scontrol_part_text(const struct part *p, const struct nodes_reply *all, bool one_line, struct str *out) {
     const char *nl = RECORD_BREAK(one_line);
     auto_str names = {0};
-    struct totals t = totals_of(p, all, &names);
+    struct part_totals t = part_totals(p, all, &names);
     str_addf(out, "PartitionName=%s%sAllowGroups=", p->name, nl);
     part_groups(p, "ALL", out);
     str_add(out, " AllowAccounts=");
@@ -217,14 +258,29 @@ void scontrol_part_text(const struct part *p, const struct nodes_reply *all, boo
 int scontrol_show_partition(struct scontrol *s, const char *name) {
     struct nodes_reply reply = {0};
     auto_str out = {0};
+    struct json w = {.out = &out};
     bool is_all = !name || !*name, found = false;
     if (load(s, "slurm_load_partitions", &reply))
         return 1;
+    if (s->json) {
+        json_doc_begin(&w);
+        json_open(&w, "partitions", '[');
+    }
     for (uint32_t i = 0; i < reply.n_parts; i++) {
-        if (!is_all && !str_eq(reply.parts[i].name, name))
+        const struct part *p = &reply.parts[i];
+        if (is_all ? p->hidden && !s->all : !str_eq(p->name, name))
             continue;
-        scontrol_part_text(&reply.parts[i], &reply, s->one_line, &out);
+        if (s->json)
+            scontrol_part_json(&w, p, &reply);
+        else
+            scontrol_part_text(p, &reply, s->one_line, &out);
         found = true;
+    }
+    if (s->json) {
+        json_close(&w, ']');
+        json_no_val(&w, "last_update", reply.now_unix);
+        json_doc_end(&w, s->c, reply.cluster_name);
+        return is_all || found ? 0 : 1;
     }
     if (is_all && !found)
         str_add(&out, "No partitions in the system\n");

@@ -46,16 +46,32 @@ static bool is_wanted(const struct job_name *n, bool any, const struct step *st)
     return any || !n->has_step || n->step_id == st->id;
 }
 
+/* Where they go: records, or a list in JSON. */
+struct steps_out {
+    struct str text;
+    struct json json;
+    int64_t now_unix;
+    uint32_t n;
+};
+
+static void add_step(const struct scontrol *s, const struct job_info *ji, const struct step *st, struct steps_out *to) {
+    to->n++;
+    if (s->json)
+        scontrol_step_json(&to->json, ji, st, to->now_unix);
+    else
+        scontrol_step_text(ji, st, s->one_line, &to->text);
+}
+
 static void add_job(const struct scontrol *s, const struct job_info *ji, const struct job_name *n, bool any,
-                    struct str *out) {
+                    struct steps_out *to) {
     struct step_batch batch;
     if (!job_holds_nodes(ji->job))
         return;
     if (step_of_batch(ji->job, &batch) && is_wanted(n, any, &batch.step))
-        scontrol_step_text(ji, &batch.step, s->one_line, out);
+        add_step(s, ji, &batch.step, to);
     for (uint32_t i = 0; i < ji->n_steps; i++)
         if (!ji->steps[i].end_ms && is_wanted(n, any, &ji->steps[i]))
-            scontrol_step_text(ji, &ji->steps[i], s->one_line, out);
+            add_step(s, ji, &ji->steps[i], to);
 }
 
 int scontrol_show_step(struct scontrol *s, const char *name) {
@@ -78,16 +94,28 @@ int scontrol_show_step(struct scontrol *s, const char *name) {
         cli_error(s->c, "scontrol_print_step: slurm_get_job_steps(%s) failed: %s", any ? "" : name, e.text);
         return 1;
     }
-    auto_str out = {0};
+    struct steps_out to = {.now_unix = reply.now_unix};
     struct job_rows rows = {0};
+    to.json.out = &to.text;
+    if (s->json) {
+        json_doc_begin(&to.json);
+        json_open(&to.json, "steps", '[');
+    }
     for (uint32_t i = 0; i < reply.n_jobs; i++)
         job_select_rows(&pick, &reply.jobs[i], false, &rows);
     for (size_t i = 0; i < rows.v.n; i++)
-        add_job(s, &rows.v.p[i], &wanted, any, &out);
+        add_job(s, &rows.v.p[i], &wanted, any, &to);
     vec_fini(&rows.v);
-    cli_out(&out);
-    if (out.n)
-        return 0;
+    if (s->json) {
+        json_close(&to.json, ']');
+        json_no_val(&to.json, "last_update", reply.now_unix);
+        json_doc_end(&to.json, s->c, reply.cluster_name);
+    } else {
+        cli_out(&to.text);
+    }
+    str_fini(&to.text);
+    if (to.n || s->json)
+        return to.n || any ? 0 : 1;
     if (any)
         puts("No job steps in the system");
     else

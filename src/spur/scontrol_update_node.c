@@ -14,7 +14,7 @@ enum { OP_DRAIN = 1, OP_RESUME = 2, OP_DOWN = 3, OP_SET = 5 };
 
 struct node_change {
     struct scontrol *s;
-    const char *list, *state, *reason, *features, *weight;
+    const char *list, *state, *reason, *features, *weight, *comment, *extra, *ids, *types, *gres, *active;
 };
 
 static const struct {
@@ -34,7 +34,9 @@ static bool read_word(struct node_change *n, const char *word) {
         size_t least;
         const char **to;
     } keys[] = {{"NodeName", 1, &n->list},        {"State", 1, &n->state},    {"Reason", 1, &n->reason},
-                {"AvailableFeatures", 2, &n->features}, {"Features", 1, &n->features}, {"Weight", 1, &n->weight}};
+                {"AvailableFeatures", 2, &n->features}, {"Features", 1, &n->features}, {"Weight", 1, &n->weight},
+                {"ActiveFeatures", 2, &n->active},  {"Comment", 3, &n->comment}, {"Extra", 2, &n->extra},
+                {"InstanceId", 9, &n->ids},         {"InstanceType", 9, &n->types}, {"Gres", 1, &n->gres}};
     const char *equals = strchr(word, '=');
     size_t len = equals ? (size_t)(equals - word) : 0;
     for (size_t i = 0; i < ARRAY_LEN(keys); i++)
@@ -80,6 +82,15 @@ static int find_names(struct node_change *n, const struct nodes_reply *all, cons
     return 0;
 }
 
+/* "a,b": one for each node; "": none any more. */
+static const char *const *each(struct cli *c, const char *list, uint32_t *out_n) {
+    static const char *const nothing[] = {""};
+    if (!list || *list)
+        return list ? cli_words(c, list, ",", out_n) : NULL;
+    *out_n = 1;
+    return nothing;
+}
+
 static int send(struct node_change *n, const char *const *name, uint32_t n_names, uint32_t op) {
     struct cli *c = n->s->c;
     struct node_update_request request = {.names = name, .n_names = n_names, .op = op, .reason = n->reason};
@@ -93,6 +104,16 @@ static int send(struct node_change *n, const char *const *name, uint32_t n_names
     if (op == OP_SET && n->features) {
         request.has_features = true;
         request.features = cli_words(c, n->features, ",", &request.n_features);
+    }
+    if (op == OP_SET && n->gres) {
+        request.has_gres = true;
+        request.gres = cli_words(c, n->gres, ",", &request.n_gres);
+    }
+    if (op == OP_SET) {
+        request.comment = n->comment;
+        request.extra = n->extra;
+        request.instance_ids = each(c, n->ids, &request.n_instance_ids);
+        request.instance_types = each(c, n->types, &request.n_instance_types);
     }
     if (op == OP_SET && n->weight) {
         if (str_to_u64(n->weight, UINT32_MAX - 1, &weight)) {
@@ -161,7 +182,16 @@ int scontrol_update_node(struct scontrol *s) {
     for (size_t i = 0; i < s->n; i++)
         if (!read_word(&n, s->word[i]))
             return 1;
-    if (!n.state && !n.reason && !n.features && !n.weight) {
+    bool sets = n.features || n.weight || n.comment || n.extra || n.ids || n.types || n.gres;
+    if (n.active && !n.features) { /* all features are active: there is nothing that could switch one */
+        cli_error(s->c, "ActiveFeatures without AvailableFeatures is not supported yet (see docs/compatibility.md)");
+        return 1;
+    }
+    if (!n.list) {
+        fprintf(stderr, "NodeName must be given\n");
+        return 1;
+    }
+    if (!n.state && !n.reason && !sets) {
         fprintf(stderr, "No changes specified\n");
         return 1;
     }
@@ -175,7 +205,7 @@ int scontrol_update_node(struct scontrol *s) {
     if (find_names(&n, &all, &name, &n_names))
         return 1;
     int rc = n.state ? set_state(&n, &all, name, n_names) : n.reason ? set_reason(&n, &all, name, n_names) : 0;
-    if (!rc && (n.features || n.weight))
+    if (!rc && sets)
         rc = send(&n, name, n_names, OP_SET);
     return rc;
 }

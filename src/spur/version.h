@@ -7,4 +7,9 @@
 
 #define VERSION_LINE "spur " SPUR_VERSION " (slurm-wlm 26.05 compatible)"
 
+/* The release of Slurm whose behaviour and shapes these are: what --json says to tools that look for it. */
+#define SLURM_MAJOR "26"
+#define SLURM_MINOR "05"
+#define SLURM_MICRO "5"
+
 #endif

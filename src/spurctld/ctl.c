@@ -285,7 +285,7 @@ static void make_rooms(struct ctl *c) {
     r->react = react_new(r);
     r->plan = plan_new(r);
     r->query = query_new(r);
-    struct api_ctl hooks = {c, ctl_ping, ctl_diag, ctl_reconfigure};
+    struct api_ctl hooks = {c, ctl_ping, ctl_diag, ctl_config, ctl_reconfigure};
     c->api = api_new(c->loop, r, &hooks);
 }
 

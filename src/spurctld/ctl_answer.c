@@ -243,6 +243,10 @@ void ctl_reconfigure(void *ctx, void (*done)(void *arg, int code, const struct e
     const struct rconf *in_force = room_rconf(&c->room);
     rc->changed = in_force->n_hash != 32 || memcmp(in_force->hash, rc->conf.rep.hash, 32) != 0;
     note_restart_keys(rc, &c->at_start);
+    const char *const *dropped;
+    uint32_t n_dropped = ctl_dropped(c, &rc->notes_arena, &dropped);
+    for (uint32_t i = 0; i < n_dropped; i++)
+        vec_push(&rc->notes, dropped[i]);
     take_over(c, rc);
     lead_offer_config(c->room.lead, true, on_taken, rc);
 }

@@ -63,6 +63,11 @@ void ctl_finish_work(struct ctl *c);
 
 /* ctl_answer.c: what the api asks the controller as a whole */
 void ctl_ping(void *ctx, struct ping_reply *out, struct arena *a);
+/* ctl_config.c */
+void ctl_config(void *ctx, struct config_reply *out, struct arena *a);
+/* What administrators changed by hand, which the next configuration drops: a line each, in the arena. */
+uint32_t ctl_dropped(const struct ctl *c, struct arena *a, const char *const **out);
+
 void ctl_diag(void *ctx, bool reset, struct diag_reply *out, struct arena *a);
 void ctl_reconfigure(void *ctx, void (*done)(void *arg, int code, const struct err *why, const void *reply), void *arg);
 

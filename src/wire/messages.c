@@ -36,6 +36,34 @@ REC_DEFINE(update_request, UPDATE_REQUEST_FIELDS)
 REC_DEFINE(node_update_request, NODE_UPDATE_REQUEST_FIELDS)
 #undef REC_SELF
 
+#define REC_SELF part_update_request
+REC_DEFINE(part_update_request, PART_UPDATE_REQUEST_FIELDS)
+#undef REC_SELF
+
+#define REC_SELF script_request
+REC_DEFINE(script_request, SCRIPT_REQUEST_FIELDS)
+#undef REC_SELF
+
+#define REC_SELF script_reply
+REC_DEFINE(script_reply, SCRIPT_REPLY_FIELDS)
+#undef REC_SELF
+
+#define REC_SELF why_request
+REC_DEFINE(why_request, WHY_REQUEST_FIELDS)
+#undef REC_SELF
+
+#define REC_SELF why_reply
+REC_DEFINE(why_reply, WHY_REPLY_FIELDS)
+#undef REC_SELF
+
+#define REC_SELF config_reply
+REC_DEFINE(config_reply, CONFIG_REPLY_FIELDS)
+#undef REC_SELF
+
+#define REC_SELF log_level_request
+REC_DEFINE(log_level_request, LOG_LEVEL_REQUEST_FIELDS)
+#undef REC_SELF
+
 #define REC_SELF step_request
 REC_DEFINE(step_request, STEP_REQUEST_FIELDS)
 #undef REC_SELF
@@ -147,6 +175,9 @@ REC_DEFINE(register_request, REGISTER_REQUEST_FIELDS)
 #undef REC_SELF
 #define REC_SELF register_reply
 REC_DEFINE(register_reply, REGISTER_REPLY_FIELDS)
+#undef REC_SELF
+#define REC_SELF leave_request
+REC_DEFINE(leave_request, LEAVE_REQUEST_FIELDS)
 #undef REC_SELF
 #define REC_SELF heartbeat_request
 REC_DEFINE(heartbeat_request, HEARTBEAT_REQUEST_FIELDS)

@@ -15,6 +15,7 @@
 #include "core/model/job.h"
 #include "core/model/node.h"
 #include "core/model/step.h"
+#include "core/model/why.h"
 
 #define TOKEN_SIZE 16
 
@@ -121,7 +122,8 @@ REC_DECLARE(hold_request, HOLD_REQUEST_FIELDS)
     F(U32S, job_ids, 1, _)   /* none: all. One id that is not there alone: E_JOB_ID */                                 \
     F(STR, user, 2, _)                                                                                                 \
     F(BOOL, with_ended, 3, _) /* also those that are over */                                                          \
-    F(BOOL, with_steps, 4, _) /* with the steps that they have */
+    F(BOOL, with_steps, 4, _) /* with the steps that they have */                                                     \
+    F(BOOL, show_hidden, 5, _) /* also those of hidden partitions */
 REC_DECLARE(jobs_request, JOBS_REQUEST_FIELDS)
 #define JOB_INFO_FIELDS(F)                                                                                             \
     F(SUB, job, 1, job)                                                                                                \
@@ -163,12 +165,63 @@ REC_DECLARE(update_request, UPDATE_REQUEST_FIELDS)
 #define NODE_UPDATE_REQUEST_FIELDS(F)                                                                                 \
     F(BYTES, token, 1, _)                                                                                             \
     F(STRS, names, 2, _)                                                                                              \
-    F(U32, op, 3, _) /* enum node_op of core/state/command.h: 1 drain, 2 resume, 3 down, 4 delete, 5 set */           \
+    F(U32, op, 3, _) /* enum node_op of core/state/command.h: 1 drain, 2 resume, 3 down, 4 delete, 5 set, 6 label */  \
     F(STR, reason, 4, _)                                                                                              \
     F(STRS, features, 5, _) /* of set, with has_features */                                                           \
     F(BOOL, has_features, 6, _)                                                                                       \
-    F(U32, weight, 7, _) /* of set; + 1 */
+    F(U32, weight, 7, _) /* of set; + 1 */                                                                            \
+    F(STR, comment, 8, _) /* of set, as the following: absent: as it is, "": none */                                  \
+    F(STR, extra, 9, _)                                                                                               \
+    F(STRS, instance_ids, 10, _) /* one for all, or one each; one "" takes them away */                               \
+    F(STRS, instance_types, 11, _)                                                                                    \
+    F(BOOL, has_gres, 12, _)                                                                                          \
+    F(STRS, gres, 13, _) /* "gpu:a100:4", with has_gres; kinds that the node has, in new numbers */                   \
+    F(LIST, labels, 14, selector) /* of label; one without a value is taken away */                                   \
+    F(BOOL, force, 15, _) /* of delete: its jobs are ended first, and it may not come back for a while */
 REC_DECLARE(node_update_request, NODE_UPDATE_REQUEST_FIELDS)
+
+/* scontrol create, update and delete partition, by an administrator: until the next configuration that is applied. */
+#define PART_UPDATE_REQUEST_FIELDS(F)                                                                                 \
+    F(BYTES, token, 1, _)                                                                                             \
+    F(U32, op, 2, _)      /* enum part_op of core/state/command.h: 1 create, 2 update, 3 delete */                    \
+    F(SUB, part, 3, part) /* its name and new values; nodes as names, with nodes_text as it was written */            \
+    F(U32, changes, 4, _) /* bits of enum part_change: what is given */
+REC_DECLARE(part_update_request, PART_UPDATE_REQUEST_FIELDS)
+
+/* The batch script of a job, for its owner and administrators. */
+#define SCRIPT_REQUEST_FIELDS(F) F(U32, job_id, 1, _)
+REC_DECLARE(script_request, SCRIPT_REQUEST_FIELDS)
+#define SCRIPT_REPLY_FIELDS(F) F(BYTES, script, 1, _)
+REC_DECLARE(script_reply, SCRIPT_REPLY_FIELDS)
+
+/* Why a job waits. */
+#define WHY_REQUEST_FIELDS(F)                                                                                          \
+    F(U32, job_id, 1, _)                                                                                               \
+    F(U32, task, 2, _) /* + 1, of the array job_id; 0: the job, or all of the array that waits */
+REC_DECLARE(why_request, WHY_REQUEST_FIELDS)
+#define WHY_REPLY_FIELDS(F)                                                                                            \
+    F(STR, id, 1, _) /* as squeue shows it */                                                                          \
+    F(STR, name, 2, _)                                                                                                 \
+    F(STR, partition, 3, _) /* asked for, or where it runs */                                                          \
+    F(U32, state, 4, _)     /* enum job_state */                                                                       \
+    F(STR, state_text, 5, _) /* as shown */                                                                            \
+    F(I64, now_unix, 6, _)                                                                                             \
+    F(SUB, why, 7, why) /* NULL: it doesn't wait */
+REC_DECLARE(why_reply, WHY_REPLY_FIELDS)
+
+/* The configuration that is in force, as scontrol show config prints its rows. */
+#define CONFIG_REPLY_FIELDS(F)                                                                                        \
+    F(STR, text, 1, _) /* "Key = value" lines */                                                                      \
+    F(I64, now_unix, 2, _)                                                                                            \
+    F(I64, boot_unix, 3, _) /* when this controller was started */                                                    \
+    F(STR, hostname, 4, _)                                                                                            \
+    F(U32, port, 5, _)                                                                                                \
+    F(LIST, licenses, 6, license) /* all there are */
+REC_DECLARE(config_reply, CONFIG_REPLY_FIELDS)
+
+/* Until the next start or configuration. */
+#define LOG_LEVEL_REQUEST_FIELDS(F) F(STR, level, 1, _) /* as [logging] level */
+REC_DECLARE(log_level_request, LOG_LEVEL_REQUEST_FIELDS)
 
 /* ---- steps ---- */
 
@@ -321,8 +374,14 @@ REC_DECLARE(register_request, REGISTER_REQUEST_FIELDS)
     F(BYTES, controller_key, 2, _) /* public; pinned by the agent at first sight */                                    \
     F(U32, heartbeat_ms, 3, _)                                                                                         \
     F(LIST, end, 4, run_ref)       /* runs that should not be: end them */                                             \
-    F(STR, cluster_name, 5, _)
+    F(STR, cluster_name, 5, _)                                                                                         \
+    F(BOOL, goodbye, 6, _)         /* say so when you stop: Leave */                                                   \
+    F(BOOL, removed, 7, _)         /* you were removed: end all you have; you may join when you are started anew */
 REC_DECLARE(register_reply, REGISTER_REPLY_FIELDS)
+
+/* The agent stops for good as far as it knows. */
+#define LEAVE_REQUEST_FIELDS(F) F(STR, name, 1, _) F(STR, boot_id, 2, _) F(I64, agent_start_unix, 3, _)
+REC_DECLARE(leave_request, LEAVE_REQUEST_FIELDS)
 
 #define HEARTBEAT_REQUEST_FIELDS(F)                                                                                    \
     F(STR, name, 1, _)                                                                                                 \
@@ -394,7 +453,9 @@ REC_DECLARE(step_report, STEP_REPORT_FIELDS)
     F(U32, restarts, 14, _)                                                                                            \
     F(STR, batch_host, 15, _)                                                                                          \
     F(STR, node_name, 16, _)    /* of the node this is for: signed with the rest */                                   \
-    F(SUB, array, 17, job_array)
+    F(SUB, array, 17, job_array)                                                                                       \
+    F(BOOL, everywhere, 18, _)  /* each node runs the script; `script` and `env` are for all */                        \
+    F(STR, first_address, 19, _) /* of the first node, with everywhere */
 REC_DECLARE(launch_request, LAUNCH_REQUEST_FIELDS)
 /* Answered when the run's state is on this node's disk and its step daemon lives (script not necessarily exec'ed). */
 #define LAUNCH_REPLY_FIELDS(F) F(U32, pid, 1, _)

@@ -39,6 +39,35 @@ REC_DEFINE(selector, SELECTOR_FIELDS)
 REC_DEFINE(part, PART_FIELDS)
 #undef REC_SELF
 
+void part_change(struct part *to, const struct part *from, uint32_t changes) {
+#define TAKE(bit, field)                                                                                               \
+    if (changes & PART_CHANGE_##bit)                                                                                   \
+    to->field = from->field
+    TAKE(STATE, state);
+    TAKE(DEFAULT, is_default);
+    TAKE(NODES, nodes);
+    TAKE(NODES, n_nodes);
+    TAKE(NODES, all_nodes);
+    TAKE(NODES, nodes_text);
+    TAKE(MAX_TIME, max_time_min);
+    TAKE(DEFAULT_TIME, default_time_min);
+    TAKE(MAX_NODES, max_nodes);
+    TAKE(MIN_NODES, min_nodes);
+    TAKE(TIER, priority_tier);
+    TAKE(JOB_FACTOR, priority_job_factor);
+    TAKE(OVER, over_subscribe);
+    TAKE(OVER, over_count);
+    TAKE(EXCLUSIVE_USER, exclusive_user);
+    TAKE(MAX_CPUS, max_cpus_per_node);
+    TAKE(GROUPS, allow_groups);
+    TAKE(GROUPS, n_allow_groups);
+    TAKE(ACCOUNTS, allow_accounts);
+    TAKE(ACCOUNTS, n_allow_accounts);
+    TAKE(ROOT_ONLY, root_only);
+    TAKE(HIDDEN, hidden);
+#undef TAKE
+}
+
 struct words {
     const char *full, *compact;
 };
@@ -106,7 +135,8 @@ const char *node_state_upper(const struct node *n, char out[64]) {
 
 struct node_said node_said(const struct node *n) {
     return n->said ? *n->said
-                   : (struct node_said){n->address, n->cpus, n->mem_mb, n->features, n->n_features, n->gres, n->n_gres};
+                   : (struct node_said){n->address, n->cpus, n->mem_mb, n->features, n->n_features, n->gres, n->n_gres,
+                                      n->labels, n->n_labels};
 }
 
 uint32_t node_boot(const struct node *n) {
@@ -127,7 +157,7 @@ bool part_has_node(const struct part *p, const struct node *n) {
         if (str_eq(p->nodes[i], n->name))
             return true;
     }
-    return false; /* selectors are refused by the configuration: nodes report no labels yet */
+    return selectors_match(p->selectors, p->n_selectors, n->labels, n->n_labels);
 }
 
 const char *part_state_name(uint32_t state) {

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/arena.h"
 #include "base/rec.h"
 
 /* The base state; allocation and drain are derived: see node_shown_state. */
@@ -34,20 +35,31 @@ REC_DECLARE(drain, DRAIN_FIELDS)
     F(U32S, taken, 7, _) /* indexes that jobs have, ascending; kept by apply */
 REC_DECLARE(gres, GRES_FIELDS)
 
+/* A label of a node, or one that a selector asks for: the key, and its value. */
+#define SELECTOR_FIELDS(F) F(STR, key, 1, _) F(STR, value, 2, _) /* NULL: the label is taken away */
+REC_DECLARE(selector, SELECTOR_FIELDS)
+
 /* What an agent says of itself where [[nodes]] says otherwise: it counts again when that goes. */
 #define NODE_SAID_FIELDS(F)                                                                                            \
     F(STR, address, 1, _)                                                                                              \
     F(U32, cpus, 2, _)                                                                                                 \
     F(U64, mem_mb, 3, _)                                                                                               \
     F(STRS, features, 4, _)                                                                                           \
-    F(LIST, gres, 5, gres)
+    F(LIST, gres, 5, gres)                                                                                             \
+    F(LIST, labels, 6, selector)
 REC_DECLARE(node_said, NODE_SAID_FIELDS)
 
 /* What an administrator set by hand: until the next configuration file that is applied. */
 #define NODE_SET_FIELDS(F)                                                                                             \
     F(BOOL, has_features, 1, _)                                                                                        \
     F(STRS, features, 2, _)                                                                                            \
-    F(U32, weight, 3, _) /* + 1; 0: not set */
+    F(U32, weight, 3, _) /* + 1; 0: not set */                                                                         \
+    F(STR, comment, 4, _)                                                                                              \
+    F(STR, extra, 5, _)                                                                                                \
+    F(STR, instance_id, 6, _)                                                                                          \
+    F(STR, instance_type, 7, _)                                                                                        \
+    F(BOOL, has_gres, 8, _)                                                                                            \
+    F(LIST, gres, 9, gres)
 REC_DECLARE(node_set, NODE_SET_FIELDS)
 
 #define NODE_FIELDS(F)                                                                                                 \
@@ -86,14 +98,13 @@ REC_DECLARE(node_set, NODE_SET_FIELDS)
     F(U32, share_kind, 33, _)  /* enum job_share of the jobs that are there, the strictest; kept by apply */              \
     F(U32, share_uid, 34, _)   /* + 1: of SHARE_USER; kept by apply */                                                 \
     F(SUB, set, 35, node_set)                                                                                          \
-    F(BOOL, down_set, 36, _)   /* DOWN by an administrator: it stays so when the node registers */
+    F(BOOL, down_set, 36, _)   /* DOWN by an administrator: it stays so when the node registers */                     \
+    F(LIST, labels, 37, selector)        /* in the order of their keys */                                              \
+    F(LIST, label_changes, 38, selector) /* by administrators: they go before what the agent says, for good */
 REC_DECLARE(node, NODE_FIELDS)
 
 enum over_subscribe { OVER_NO = 0, OVER_EXCLUSIVE = 1, OVER_YES = 2, OVER_FORCE = 3 };
 enum part_state { PART_UP = 0, PART_DOWN = 1, PART_DRAIN = 2, PART_INACTIVE = 3 };
-
-#define SELECTOR_FIELDS(F) F(STR, key, 1, _) F(STR, value, 2, _)
-REC_DECLARE(selector, SELECTOR_FIELDS)
 
 #define PART_FIELDS(F)                                                                                                 \
     F(U32, id, 1, _) /* 1…, in the order of the file */                                                                \
@@ -102,7 +113,7 @@ REC_DECLARE(selector, SELECTOR_FIELDS)
     F(BOOL, is_default, 4, _)                                                                                          \
     F(STRS, nodes, 5, _)          /* names, expanded; empty with all_nodes */                                          \
     F(BOOL, all_nodes, 6, _)      /* neither nodes nor selector, or nodes = "ALL" */                                   \
-    F(LIST, selectors, 7, selector)                                                                                    \
+    F(LIST, selectors, 7, selector) /* nodes that have all of these labels are its too */                              \
     F(U32, max_time_min, 8, _)    /* TIME_LIMIT_NONE: no bound */                                                      \
     F(U32, default_time_min, 9, _) /* 0: none, max_time is taken */                                                    \
     F(U32, max_nodes, 10, _)      /* 0: no bound */                                                                    \
@@ -120,6 +131,29 @@ REC_DECLARE(selector, SELECTOR_FIELDS)
     F(U32, priority_job_factor, 22, _)
 REC_DECLARE(part, PART_FIELDS)
 
+/* New values of a partition's fields: those whose bit is set. */
+enum part_change {
+    PART_CHANGE_STATE = 1u << 0,
+    PART_CHANGE_DEFAULT = 1u << 1,
+    PART_CHANGE_NODES = 1u << 2, /* nodes, all_nodes, nodes_text */
+    PART_CHANGE_MAX_TIME = 1u << 3,
+    PART_CHANGE_DEFAULT_TIME = 1u << 4,
+    PART_CHANGE_MAX_NODES = 1u << 5,
+    PART_CHANGE_MIN_NODES = 1u << 6,
+    PART_CHANGE_TIER = 1u << 7,
+    PART_CHANGE_JOB_FACTOR = 1u << 8,
+    PART_CHANGE_OVER = 1u << 9, /* over_subscribe, over_count */
+    PART_CHANGE_EXCLUSIVE_USER = 1u << 10,
+    PART_CHANGE_MAX_CPUS = 1u << 11,
+    PART_CHANGE_GROUPS = 1u << 12,
+    PART_CHANGE_ACCOUNTS = 1u << 13,
+    PART_CHANGE_ROOT_ONLY = 1u << 14,
+    PART_CHANGE_HIDDEN = 1u << 15,
+    PART_CHANGES = (1u << 16) - 1,
+};
+/* Puts the values of `from` whose bits are set into `to`; borrows. */
+void part_change(struct part *to, const struct part *from, uint32_t changes);
+
 /* What sinfo and scontrol show: "idle", "mixed", "allocated", "down", "drained", "draining", "unknown", "completing"
  * (long) or "idle", "mix", "alloc", "down", "drain", "drng", "unk", "comp" (compact), with `*` when not responding. */
 const char *node_shown_state(const struct node *n, bool compact, char out[24]);
@@ -129,6 +163,17 @@ struct node_said node_said(const struct node *n); /* borrowed from it */
 uint32_t node_boot(const struct node *n); /* of its boot_id: differs when the machine was started anew; 0: not known */
 bool node_takes_work(const struct node *n); /* up, responding, no drain */
 bool part_has_node(const struct part *p, const struct node *n);
+/* Whether all that the selectors ask for is among the labels; none: nothing is selected. */
+bool selectors_match(const struct selector *want, uint32_t n_want, const struct selector *labels, uint32_t n_labels);
+/* Puts changes over labels: a value of NULL takes the key away. The result is in the order of keys, in the arena. */
+void labels_change(const struct selector *old, uint32_t n_old, const struct selector *change, uint32_t n_change,
+                   bool keep_gone, struct arena *a, const struct selector **out, uint32_t *out_n);
+/* "rack" and "spur.amd.com/zone": letters, digits, `-_./`, 1 to 63; a value may be empty and has no `/`. */
+bool label_key_ok(const char *s);
+bool label_value_ok(const char *s);
+struct str;
+/* "gpu=mi300x,rack=r1" */
+void labels_print(const struct selector *labels, uint32_t n, struct str *out);
 const char *part_state_name(uint32_t state); /* "UP" */
 
 #endif

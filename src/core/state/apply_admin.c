@@ -7,6 +7,7 @@
 #include "core/state/inside.h"
 
 #define TOKENS_MAX 1000u
+#define REMOVED_MAX 1000u
 
 /* ---- nodes ---- */
 
@@ -27,7 +28,8 @@ static void set_drains(struct apply *ap, struct node *n, const struct cmd_node_u
     n->n_drains = k;
 }
 
-static void set_fields(struct apply *ap, struct node *n, const struct cmd_node_update *cmd) {
+/* `place`: of the node in the command. */
+static void set_fields(struct apply *ap, struct node *n, const struct cmd_node_update *cmd, uint32_t place) {
     struct node_set *set = arena_calloc(ap->arena, 1, sizeof(*set));
     if (n->set)
         *set = *n->set;
@@ -38,7 +40,26 @@ static void set_fields(struct apply *ap, struct node *n, const struct cmd_node_u
     }
     if (cmd->weight)
         set->weight = cmd->weight;
+    if (cmd->comment)
+        set->comment = cmd->comment;
+    if (cmd->extra)
+        set->extra = cmd->extra;
+    if (cmd->n_instance_ids)
+        set->instance_id = cmd->instance_ids[cmd->n_instance_ids > 1 ? place : 0];
+    if (cmd->n_instance_types)
+        set->instance_type = cmd->instance_types[cmd->n_instance_types > 1 ? place : 0];
+    if (cmd->has_gres) {
+        set->has_gres = true;
+        set->gres = cmd->gres;
+        set->n_gres = cmd->n_gres;
+    }
     n->set = set;
+    node_overlay_apply(ap, n);
+}
+
+static void set_labels(struct apply *ap, struct node *n, const struct cmd_node_update *cmd) {
+    labels_change(n->label_changes, n->n_label_changes, cmd->labels, cmd->n_labels, true, ap->arena, &n->label_changes,
+                  &n->n_label_changes);
     node_overlay_apply(ap, n);
 }
 
@@ -51,7 +72,42 @@ static void end_jobs_of(struct apply *ap, uint32_t node_id) {
         run_node_down(ap, ids[i]);
 }
 
-static int update_node(struct apply *ap, const struct node *old, const struct cmd_node_update *cmd) {
+/* With force nothing may be left there: its jobs fail, and what they hold of it is given back. Should the agent live, it
+ * is told to end them when it asks to join. */
+static void evict(struct apply *ap, uint32_t node_id) {
+    const struct idset *there = idset_of(&ap->s->node_jobs, node_id);
+    size_t n = there ? there->ids.n : 0;
+    uint32_t *ids = arena_memdup(ap->arena, n ? there->ids.p : NULL, n * sizeof(*ids));
+    for (size_t i = 0; i < n; i++)
+        run_node_gone(ap, ids[i], node_id);
+}
+
+static void bar(struct apply *ap, const struct node *n) {
+    struct cluster next = *ap->s->cluster;
+    struct removed_node *list = arena_calloc(ap->arena, next.n_removed + 1, sizeof(*list));
+    uint32_t k = 0, first = next.n_removed >= REMOVED_MAX ? 1 : 0; /* the oldest goes */
+    for (uint32_t i = first; i < next.n_removed; i++)
+        if (!str_eq(next.removed[i].name, n->name))
+            list[k++] = next.removed[i];
+    list[k++] = (struct removed_node){n->name, n->boot_id, n->agent_start_unix, ap->now_ms / 1000};
+    next.removed = list;
+    next.n_removed = k;
+    state_set_cluster(ap->s, &next);
+}
+
+static int delete_node(struct apply *ap, const struct node *old, const struct cmd_node_update *cmd) {
+    uint32_t id = old->id;
+    if (old->n_jobs && !cmd->force)
+        return E_NODES_BUSY;
+    if (cmd->bar)
+        bar(ap, old);
+    evict(ap, id);
+    state_del_node(ap->s, id);
+    apply_event(ap, EV_NODE_CHANGED, 0, 0, id);
+    return 0;
+}
+
+static int update_node(struct apply *ap, const struct node *old, const struct cmd_node_update *cmd, uint32_t place) {
     struct node n = *old;
     switch ((enum node_op)cmd->op) {
     case NODE_OP_DRAIN: set_drains(ap, &n, cmd, true); break;
@@ -71,12 +127,9 @@ static int update_node(struct apply *ap, const struct node *old, const struct cm
         n.down_since_unix = ap->now_ms / 1000;
         break;
     case NODE_OP_DELETE:
-        if (n.n_jobs)
-            return E_NODES_BUSY;
-        state_del_node(ap->s, n.id);
-        apply_event(ap, EV_NODE_CHANGED, 0, 0, n.id);
-        return 0;
-    case NODE_OP_SET: set_fields(ap, &n, cmd); break;
+        return delete_node(ap, old, cmd);
+    case NODE_OP_SET: set_fields(ap, &n, cmd, place); break;
+    case NODE_OP_LABEL: set_labels(ap, &n, cmd); break;
     default: return E_SYNTAX;
     }
     state_put_node(ap->s, &n);
@@ -88,19 +141,22 @@ static int update_node(struct apply *ap, const struct node *old, const struct cm
 
 /* All of them or none: a list is one wish. */
 int apply_node_update(struct apply *ap, const struct cmd_node_update *cmd) {
-    if (cmd->op < NODE_OP_DRAIN || cmd->op > NODE_OP_SET)
+    if (cmd->op < NODE_OP_DRAIN || cmd->op > NODE_OP_LAST)
         return apply_refuse(ap, E_SYNTAX, "node operation %u is not known", cmd->op);
+    if ((cmd->n_instance_ids > 1 && cmd->n_instance_ids != cmd->n_node_ids) ||
+        (cmd->n_instance_types > 1 && cmd->n_instance_types != cmd->n_node_ids))
+        return apply_refuse(ap, E_SYNTAX, "%s", err_sentence(E_SYNTAX));
     for (uint32_t i = 0; i < cmd->n_node_ids; i++) {
         const struct node *n = state_node(ap->s, cmd->node_ids[i]);
         if (!n)
             return apply_refuse(ap, E_NODE_NAME, "%s", err_sentence(E_NODE_NAME));
-        if (cmd->op == NODE_OP_DELETE && n->n_jobs)
+        if (cmd->op == NODE_OP_DELETE && n->n_jobs && !cmd->force)
             return apply_refuse(ap, E_NODES_BUSY, "node %s has jobs", n->name);
     }
     for (uint32_t i = 0; i < cmd->n_node_ids; i++) {
         const struct node *n = state_node(ap->s, cmd->node_ids[i]);
         if (n) /* named twice, and deleted */
-            update_node(ap, n, cmd);
+            update_node(ap, n, cmd, i);
     }
     return 0;
 }

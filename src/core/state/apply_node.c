@@ -62,8 +62,10 @@ static void set_by_hand(struct node *n) {
 /* [[nodes]] adds to what agents report; what they report is kept beside it. `had`: with what jobs have. */
 static void overlay(struct apply *ap, struct node *n, const struct gres *had, uint32_t n_had) {
     const struct state *s = ap->s;
-    const struct node_overlay *o = s->cluster->conf ? rconf_overlay(s->cluster->conf, n->name) : NULL;
     struct node_said said = node_said(n);
+    labels_change(said.labels, said.n_labels, n->label_changes, n->n_label_changes, false, ap->arena, &n->labels, &n->n_labels);
+    const struct node_overlay *o =
+        s->cluster->conf ? rconf_overlay(s->cluster->conf, n->name, n->labels, n->n_labels) : NULL;
     bare_gres(ap, &said);
     n->address = said.address;
     n->cpus = said.cpus;
@@ -72,10 +74,12 @@ static void overlay(struct apply *ap, struct node *n, const struct gres *had, ui
     n->n_features = said.n_features;
     n->said = NULL;
     n->weight = o && o->weight ? o->weight : 1;
-    keep_gres(ap, n, had, n_had, o && o->n_gres ? o->gres : said.gres, o && o->n_gres ? o->n_gres : said.n_gres);
+    bool by_hand = n->set && n->set->has_gres, by_file = o && o->n_gres;
+    keep_gres(ap, n, had, n_had, by_hand ? n->set->gres : by_file ? o->gres : said.gres,
+              by_hand ? n->set->n_gres : by_file ? o->n_gres : said.n_gres);
     set_by_hand(n);
     bool differs = o && (o->n_features || o->cpus || o->memory_mb || o->address || o->n_gres);
-    if (differs || (n->set && n->set->has_features))
+    if (differs || by_hand || n->n_label_changes || (n->set && n->set->has_features))
         n->said = arena_memdup(ap->arena, &said, sizeof(said));
     if (!o)
         return;
@@ -149,12 +153,33 @@ static int check_key(struct apply *ap, const struct node *old, const struct node
     return apply_refuse(ap, E_NODE_KEY, "node %s is registered with another key", said->name);
 }
 
+/* The agent of a node that was removed. One that was started anew is another: the entry is done with. */
+static int check_removed(struct apply *ap, const struct node *said) {
+    const struct cluster *now = ap->s->cluster;
+    const struct removed_node *r = cluster_removed(now, said->name);
+    if (!r)
+        return 0;
+    if (removed_is_same(r, said))
+        return apply_refuse(ap, E_ADMISSION, "node %s was removed: it may join when its agent is started anew", said->name);
+    struct cluster next = *now;
+    struct removed_node *list = arena_calloc(ap->arena, next.n_removed, sizeof(*list));
+    uint32_t k = 0;
+    for (uint32_t i = 0; i < next.n_removed; i++)
+        if (&next.removed[i] != r)
+            list[k++] = next.removed[i];
+    next.removed = list;
+    next.n_removed = k;
+    state_set_cluster(ap->s, &next);
+    return 0;
+}
+
 int apply_node_register(struct apply *ap, const struct cmd_node_register *cmd) {
     struct state *s = ap->s;
     if (!cmd->node || !cmd->node->name || !*cmd->node->name || !cmd->node->cpus)
         return apply_refuse(ap, E_NODE_NAME, "%s", err_sentence(E_NODE_NAME));
     const struct node *old = state_find_node(s, cmd->node->name);
     int rc = check_key(ap, old, cmd->node);
+    rc = rc ? rc : check_removed(ap, cmd->node);
     if (rc)
         return rc;
     struct node n = *cmd->node;
@@ -166,6 +191,8 @@ int apply_node_register(struct apply *ap, const struct cmd_node_register *cmd) {
     n.down_since_unix = stays_down ? old->down_since_unix : 0;
     n.down_set = stays_down;
     n.set = old ? old->set : NULL;
+    n.label_changes = old ? old->label_changes : NULL;
+    n.n_label_changes = old ? old->n_label_changes : 0;
     n.share_kind = old ? old->share_kind : SHARE_CORES;
     n.share_uid = old ? old->share_uid : 0;
     n.drains = old ? old->drains : NULL; /* a drain is lifted by its owner, never by coming back */

@@ -40,7 +40,8 @@ REC_DECLARE(cmd_config_set, CMD_CONFIG_SET_FIELDS)
 #define CMD_SUBMIT_FIELDS(F)                                                                                           \
     F(U32, job_id, 1, _)                                                                                               \
     F(STR, sluid, 2, _)                                                                                                \
-    F(SUB, spec, 3, job_spec) /* complete: admit has filled in what was left out */
+    F(SUB, spec, 3, job_spec) /* complete: admit has filled in what was left out */                                    \
+    F(U32, first_task_id, 4, _) /* of an array whose tasks have their ids from the beginning */
 REC_DECLARE(cmd_submit, CMD_SUBMIT_FIELDS)
 
 #define CMD_HOLD_FIELDS(F)                                                                                             \
@@ -66,7 +67,8 @@ REC_DECLARE(cmd_cancel, CMD_CANCEL_FIELDS)
     F(U32, array_task, 6, _) /* + 1: of the array that job_id stands for, which task; its last one keeps the record */\
     F(U32, new_job_id, 7, _) /* the id that this task gets where it is not the last */                                \
     F(STR, new_sluid, 8, _)                                                                                           \
-    F(LIST, licenses, 9, license_ask) /* to job.rare: those it takes, where the job left the choice */
+    F(LIST, licenses, 9, license_ask) /* to job.rare: those it takes, where the job left the choice */                \
+    F(BOOL, everywhere, 10, _) /* each node runs the script */
 REC_DECLARE(job_start, JOB_START_FIELDS)
 #define CMD_START_FIELDS(F) F(LIST, starts, 1, job_start)
 REC_DECLARE(cmd_start, CMD_START_FIELDS)
@@ -176,7 +178,8 @@ REC_DECLARE(cmd_deadline, CMD_DEADLINE_FIELDS) /* pending, and can't end in time
 #define CMD_JOIN_TOKEN_FIELDS(F) F(SUB, add, 1, join_token) F(STR, revoke, 2, _) /* an id */
 REC_DECLARE(cmd_join_token, CMD_JOIN_TOKEN_FIELDS)
 
-enum node_op { NODE_OP_DRAIN = 1, NODE_OP_RESUME = 2, NODE_OP_DOWN = 3, NODE_OP_DELETE = 4, NODE_OP_SET = 5 };
+enum node_op { NODE_OP_DRAIN = 1, NODE_OP_RESUME = 2, NODE_OP_DOWN = 3, NODE_OP_DELETE = 4, NODE_OP_SET = 5,
+               NODE_OP_LABEL = 6, NODE_OP_LAST = NODE_OP_LABEL };
 #define CMD_NODE_UPDATE_FIELDS(F)                                                                                     \
     F(U32S, node_ids, 1, _)                                                                                           \
     F(U32, op, 2, _)          /* enum node_op */                                                                      \
@@ -184,8 +187,25 @@ enum node_op { NODE_OP_DRAIN = 1, NODE_OP_RESUME = 2, NODE_OP_DOWN = 3, NODE_OP_
     F(STR, user, 4, _)                                                                                                \
     F(STRS, features, 5, _)   /* NODE_OP_SET, with has_features */                                                    \
     F(BOOL, has_features, 6, _)                                                                                       \
-    F(U32, weight, 7, _)      /* + 1 */
+    F(U32, weight, 7, _)      /* + 1 */                                                                               \
+    F(STR, comment, 8, _)     /* NODE_OP_SET, as the following: "" takes it away */                                   \
+    F(STR, extra, 9, _)                                                                                               \
+    F(STRS, instance_ids, 10, _)   /* one for all, or one each in the order of node_ids */                            \
+    F(STRS, instance_types, 11, _)                                                                                    \
+    F(BOOL, has_gres, 12, _)                                                                                          \
+    F(LIST, gres, 13, gres)                                                                                           \
+    F(LIST, labels, 14, selector) /* NODE_OP_LABEL: changes; no value: the key goes */                                \
+    F(BOOL, force, 15, _)         /* NODE_OP_DELETE: jobs there are ended first */                                    \
+    F(BOOL, bar, 16, _)           /* NODE_OP_DELETE: the agent that is there may not join again; one started anew may */
 REC_DECLARE(cmd_node_update, CMD_NODE_UPDATE_FIELDS)
+
+/* Until the next configuration file that is applied. */
+enum part_op { PART_OP_CREATE = 1, PART_OP_UPDATE = 2, PART_OP_DELETE = 3 };
+#define CMD_PARTITION_FIELDS(F)                                                                                       \
+    F(U32, op, 1, _)      /* enum part_op */                                                                          \
+    F(SUB, part, 2, part) /* name, and the new values; complete for PART_OP_CREATE, where apply gives the id */       \
+    F(U32, changes, 3, _) /* PART_OP_UPDATE: bits of enum part_change */
+REC_DECLARE(cmd_partition, CMD_PARTITION_FIELDS)
 
 /* What a command answers, beside its code. */
 #define ANSWER_ITEM_FIELDS(F)                                                                                          \

@@ -92,6 +92,10 @@ REC_DEFINE(cmd_join_token, CMD_JOIN_TOKEN_FIELDS)
 REC_DEFINE(cmd_node_update, CMD_NODE_UPDATE_FIELDS)
 #undef REC_SELF
 
+#define REC_SELF cmd_partition
+REC_DEFINE(cmd_partition, CMD_PARTITION_FIELDS)
+#undef REC_SELF
+
 #define REC_SELF cmd_purge
 REC_DEFINE(cmd_purge, CMD_PURGE_FIELDS)
 #undef REC_SELF

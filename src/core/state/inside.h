@@ -63,7 +63,9 @@ void state_put_step(struct state *s, const struct step *st);
 void state_del_step(struct state *s, uint32_t job_id, uint32_t id);
 void state_del_steps(struct state *s, uint32_t job_id); /* all of the job's */
 void state_set_cluster(struct state *s, const struct cluster *c);
-void state_set_parts(struct state *s, const struct part *parts, uint32_t n);
+void state_set_parts(struct state *s, const struct part *parts, uint32_t n); /* none of them the state's own */
+void state_put_part(struct state *s, const struct part *p);
+void state_del_part(struct state *s, uint32_t id);
 static inline const struct job *state_job(const struct state *s, uint32_t id) {
     return cow_get(s->jobs.root, id);
 }
@@ -168,6 +170,7 @@ void run_node_clean(struct apply *ap, struct job *j, uint32_t node_id);
 /* A job that is over, or whose run has just ended, waits again: hold and sluid are in its job_rare. Puts the job. */
 void run_requeue(struct apply *ap, struct job *j);
 uint32_t job_max_requeues(const struct state *s);
+void run_node_gone(struct apply *ap, uint32_t job_id, uint32_t node_id); /* apply_run.c: a node of it leaves the cluster */
 void run_node_down(struct apply *ap, uint32_t job_id); /* apply_run.c: a node of it was set down by hand; it answers still */
 void run_count_suspended(const struct apply *ap, struct job_rare *r); /* it is suspended no longer */
 /* A copy of the job's nodes that may be changed, in the arena. */

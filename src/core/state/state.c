@@ -128,6 +128,14 @@ void state_set_parts(struct state *s, const struct part *parts, uint32_t n) {
         cow_put(&s->parts, parts[i].id, rec_pack(part_rec(), &parts[i]));
 }
 
+void state_put_part(struct state *s, const struct part *p) {
+    cow_put(&s->parts, p->id, rec_pack(part_rec(), p));
+}
+
+void state_del_part(struct state *s, uint32_t id) {
+    cow_del(&s->parts, id);
+}
+
 void state_derive(struct state *s) {
     uint64_t k = 0;
     const struct job *j;

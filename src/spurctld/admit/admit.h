@@ -27,6 +27,7 @@ void admit_suspend(struct room *r, const struct who *who, const struct suspend_r
 void admit_update(struct room *r, const struct who *who, const struct update_request *req, admit_fn done, void *arg);
 void admit_update_node(struct room *r, const struct who *who, const struct node_update_request *req, admit_fn done,
                        void *arg);
+void admit_partition(struct room *r, const struct who *who, const struct part_update_request *req, admit_fn done, void *arg);
 void admit_step_start(struct room *r, const struct who *who, const struct step_request *req, admit_fn done, void *arg);
 void admit_attach(struct room *r, const struct who *who, const struct attach_request *req, admit_fn done, void *arg);
 
@@ -35,6 +36,7 @@ bool admit_may_steer(const struct who *who, const struct job *j);
 
 /* From agents; the caller has checked the signature against `key` (registration: the key in the request itself). */
 void admit_register(struct room *r, const struct register_request *req, admit_fn done, void *arg);
+void admit_leave(struct room *r, const struct leave_request *req, admit_fn done, void *arg);
 void admit_heartbeat(struct room *r, const struct heartbeat_request *req, admit_fn done, void *arg);
 void admit_report(struct room *r, const struct run_report *req, admit_fn done, void *arg);
 void admit_step_report(struct room *r, const struct step_report *req, admit_fn done, void *arg);

@@ -8,6 +8,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "core/model/gres.h"
 #include "core/model/text.h"
 #include "core/sched/sched.h"
 #include "spurctld/admit/steering.h"
@@ -211,9 +212,45 @@ static int check_node_op(const struct node_update_request *req, const struct nod
     bool is_well = n->base == NODE_UP && !n->n_drains && !n->not_responding;
     if (req->op == NODE_OP_RESUME && is_well)
         return err_set(e, E_JOB_STATE, TRANSITION_TEXT);
-    if (req->op == NODE_OP_DELETE && n->n_jobs)
+    if (req->op == NODE_OP_DELETE && n->n_jobs && !req->force)
         return err_set(e, E_NODES_BUSY, NULL);
     return 0;
+}
+
+static int check_each(uint32_t n, uint32_t n_nodes, struct err *e) {
+    return n > 1 && n != n_nodes ? err_set(e, E_SYNTAX, "one value is for all nodes, several are one for each") : 0;
+}
+
+static int check_labels(const struct node_update_request *req, struct err *e) {
+    if (!req->n_labels || req->n_labels > NAMES_MAX)
+        return err_set(e, E_USAGE, "No changes specified");
+    for (uint32_t i = 0; i < req->n_labels; i++) {
+        const struct selector *l = &req->labels[i];
+        if (!label_key_ok(l->key))
+            return err_set(e, E_SYNTAX, "\"%s\" is no key of a label", l->key ? l->key : "");
+        if (l->value && !label_value_ok(l->value))
+            return err_set(e, E_SYNTAX, "\"%s\" is no value of a label", l->value);
+    }
+    return 0;
+}
+
+/* The values of NODE_OP_SET; *out_gres gets the kinds, in the arena. */
+static int check_node_set(const struct node_update_request *req, struct arena *a, const struct gres **out_gres, struct err *e) {
+    if (req->op == NODE_OP_LABEL)
+        return check_labels(req, e);
+    if (req->op != NODE_OP_SET)
+        return 0;
+    if (!req->has_features && !req->weight && !req->comment && !req->extra && !req->n_instance_ids &&
+        !req->n_instance_types && !req->has_gres)
+        return err_set(e, E_USAGE, "No changes specified");
+    struct gres *gres = arena_calloc(a, req->n_gres + 1, sizeof(*gres));
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < req->n_gres; i++)
+        if (node_gres_parse(req->gres[i], a, &gres[n], e) || !node_gres_add(gres, &n))
+            return err_set(e, E_GRES, NULL);
+    *out_gres = gres;
+    int rc = check_each(req->n_instance_ids, req->n_names, e);
+    return rc ? rc : check_each(req->n_instance_types, req->n_names, e);
 }
 
 void admit_update_node(struct room *r, const struct who *who, const struct node_update_request *req, admit_fn done,
@@ -221,11 +258,11 @@ void admit_update_node(struct room *r, const struct who *who, const struct node_
     struct err e = {0};
     auto_arena a = {0};
     uint32_t *ids = arena_calloc(&a, req->n_names + 1, sizeof(*ids));
+    const struct gres *gres = NULL;
     int rc = !who->is_admin                                               ? err_set(&e, E_USER, NULL)
-             : req->op < NODE_OP_DRAIN || req->op > NODE_OP_SET           ? err_set(&e, E_USAGE, "no such change")
+             : req->op < NODE_OP_DRAIN || req->op > NODE_OP_LAST          ? err_set(&e, E_USAGE, "no such change")
              : !req->n_names || req->n_names > NAMES_MAX                  ? err_set(&e, E_NODE_NAME, NULL)
-             : req->op == NODE_OP_SET && !req->has_features && !req->weight ? err_set(&e, E_USAGE, "No changes specified")
-                                                                          : 0;
+                                                                          : check_node_set(req, &a, &gres, &e);
     for (uint32_t i = 0; !rc && i < req->n_names; i++) {
         const struct node *n = state_find_node(r->state, req->names[i]);
         rc = n ? check_node_op(req, n, &e) : err_set(&e, E_NODE_NAME, NULL);
@@ -243,7 +280,20 @@ void admit_update_node(struct room *r, const struct who *who, const struct node_
                                   .features = req->features,
                                   .n_features = req->n_features,
                                   .has_features = req->has_features,
-                                  .weight = req->weight};
+                                  .weight = req->weight,
+                                  .comment = req->comment,
+                                  .extra = req->extra,
+                                  .instance_ids = req->instance_ids,
+                                  .n_instance_ids = req->n_instance_ids,
+                                  .instance_types = req->instance_types,
+                                  .n_instance_types = req->n_instance_types,
+                                  .has_gres = req->has_gres,
+                                  .gres = gres,
+                                  .n_gres = req->n_gres,
+                                  .labels = req->labels,
+                                  .n_labels = req->n_labels,
+                                  .force = req->force,
+                                  .bar = req->op == NODE_OP_DELETE};
     struct node_change *nc = xnew(struct node_change);
     *nc = (struct node_change){done, arg};
     room_propose(r, CMD_NODE_UPDATE, &cmd, who->uid, req->n_token == TOKEN_SIZE ? req->token : NULL, on_node_changed,

@@ -19,6 +19,7 @@ struct api_ctl {
     void (*ping)(void *ctx, struct ping_reply *out, struct arena *a);
     void (*diag)(void *ctx, bool reset, struct diag_reply *out, struct arena *a);
     /* Reads the file again and offers it; done's reply is a reconfigure_reply. */
+    void (*config)(void *ctx, struct config_reply *out, struct arena *a);
     void (*reconfigure)(void *ctx, void (*done)(void *arg, int code, const struct err *why, const void *reply),
                         void *arg);
 };

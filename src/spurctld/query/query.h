@@ -14,6 +14,8 @@ typedef void (*query_fn)(void *arg, int code, const struct err *why, const void 
 
 void query_jobs(struct room *r, const struct who *who, const struct jobs_request *req, query_fn done, void *arg);
 void query_nodes(struct room *r, query_fn done, void *arg);
+void query_script(struct room *r, const struct who *who, uint32_t job_id, query_fn done, void *arg);
+void query_why(struct room *r, const struct why_request *req, query_fn done, void *arg);
 void query_history(struct room *r, const struct who *who, const struct history_request *req, query_fn done, void *arg);
 
 /* Waiters for the end of a job (sbatch --wait). query_wait answers when it is over, or after 20 s with is_over false. */

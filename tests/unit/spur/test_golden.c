@@ -153,10 +153,10 @@ static void scontrol_job(void **state) {
         "   StdIn=/dev/null\n"
         "   StdOut=/home/alice/slurm-13506.out\n\n";
     auto_str out = {0}, flat = {0};
-    scontrol_job_text(&running_info, T0 + 4, false, &out);
+    scontrol_job_text(&running_info, T0 + 4, false, false, &out);
     assert_string_equal(str_text(&out), want);
     str_clear(&out);
-    scontrol_job_text(&running_info, T0 + 4, true, &out);
+    scontrol_job_text(&running_info, T0 + 4, true, false, &out);
     for (const char *c = want; *c; c++) {
         if (strncmp(c, "\n   ", 4) == 0) {
             str_addc(&flat, ' ');
@@ -182,7 +182,7 @@ static void scontrol_waiting_job(void **state) {
     j.n_deps = 1;
     j.eligible_unix = 0;
     auto_str out = {0};
-    scontrol_job_text(&(struct job_info){.job = &j, .reason = REASON_LAUNCH_FAILED}, T0 + 4, false, &out);
+    scontrol_job_text(&(struct job_info){.job = &j, .reason = REASON_LAUNCH_FAILED}, T0 + 4, false, false, &out);
     static const char *const lines[] = {
         "\n   JobState=PENDING Reason=launch_failed_requeued_held Dependency=afterok:5(unfulfilled)\n",
         "\n   SubmitTime=2026-12-01T15:48:42 EligibleTime=Unknown\n   AccrueTime=Unknown\n",
@@ -210,7 +210,7 @@ static const struct node_info n1_info = {.node = &n1, .cpu_load_hundredths = 190
 
 static void scontrol_node(void **state) {
     auto_str out = {0};
-    scontrol_node_text(&n1_info, false, &out);
+    scontrol_node_text(&n1_info, false, false, &out);
     assert_string_equal(str_text(&out),
                         "NodeName=n1 Arch=x86_64 CoresPerSocket=4 \n"
                         "   CPUAlloc=3 CPUEfctv=8 CPUTot=8 CPULoad=1.89\n"
@@ -232,7 +232,7 @@ static void scontrol_node(void **state) {
     drained.drains = drains;
     drained.n_drains = 1;
     str_clear(&out);
-    scontrol_node_text(&(struct node_info){.node = &drained}, false, &out);
+    scontrol_node_text(&(struct node_info){.node = &drained}, false, false, &out);
     assert_non_null(strstr(out.p, "State=MIXED+DRAIN "));
     assert_true(str_ends(out.p, "\n   Reason=bad disk [root@2026-12-01T15:48:42]\n\n"));
 }
@@ -392,11 +392,11 @@ static void arrays(void **state) {
     line(job_fields(), "%i|%A|%F|%K|%t", false, &head, &env, "384_[2-4%2]|384|384|2-4%2|PD\n");
     line(job_fields(), "%i|%A|%F|%K|%t", false, &task, &env, "384_1|387|384|1|R\n");
     auto_str out = {0};
-    scontrol_job_text(&head, T0 + 4, true, &out);
+    scontrol_job_text(&head, T0 + 4, true, false, &out);
     assert_ptr_equal(strstr(out.p, "JobId=384 ArrayJobId=384 ArrayTaskId=2-4%2 ArrayTaskThrottle=2 JobName=demo "), out.p);
     assert_non_null(strstr(out.p, "StdOut=/home/alice/slurm-384_4294967294.out"));
     str_clear(&out);
-    scontrol_job_text(&task, T0 + 4, true, &out);
+    scontrol_job_text(&task, T0 + 4, true, false, &out);
     assert_ptr_equal(strstr(out.p, "JobId=387 ArrayJobId=384 ArrayTaskId=1 ArrayTaskThrottle=2 JobName=demo "), out.p);
     assert_non_null(strstr(out.p, "StdOut=/home/alice/slurm-384_1.out"));
     sacct_row("jobid,jobidraw", &array_task, false, "384_1|387\n");
@@ -474,7 +474,7 @@ static void resources(void **state) {
     j.n_cpus = 4;
     const struct job_info ji = {.job = &j};
     auto_str out = {0};
-    scontrol_job_text(&ji, T0 + 4, false, &out);
+    scontrol_job_text(&ji, T0 + 4, false, false, &out);
     static const char *const want[] = {
         "\n   AllocTRES=cpu=4,mem=3G,node=1,billing=4,gres/gpu=2,gres/gpu:a100=1,gres/gpu:h100=1,license/ansys=2,"
         "license/matlab=1\n",
@@ -609,7 +609,7 @@ static void nodes_with_gpus(void **state) {
     node_gres_tres(&list, 1, false, &out);
     assert_string_equal(out.p, ",gres/disk=8,gres/gpu=6,gres/gpu:a100=2,gres/gpu:h100=4");
     str_clear(&out);
-    scontrol_node_text(&ni, false, &out);
+    scontrol_node_text(&ni, false, false, &out);
     assert_non_null(strstr(out.p, "\n   Gres=gpu:h100:4,gpu:a100:2,disk:8\n"));
     assert_non_null(strstr(out.p, ",billing=4,gres/disk=8,gres/gpu=6,gres/gpu:a100=2,gres/gpu:h100=4\n   AllocTRES="));
 }

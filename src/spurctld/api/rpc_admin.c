@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The handlers of rpc.def that serve scontrol alone.
+ */
+#include "base/log.h"
+#include "base/str.h"
+#include "spurctld/admit/admit.h"
+#include "spurctld/api/request.h"
+#include "spurctld/query/query.h"
+
+static void on_record(void *arg, int code, const struct err *why, const void *reply) {
+    struct request *rq = arg;
+    if (code)
+        api_fail(rq, code, why);
+    else
+        api_reply(rq, reply);
+}
+
+static void on_bytes(void *arg, int code, const struct err *why, const void *reply, size_t n) {
+    struct request *rq = arg;
+    if (code)
+        api_fail(rq, code, why);
+    else
+        api_reply_bytes(rq, reply, n);
+}
+
+void rpc_update_partition(struct request *rq) {
+    admit_partition(rq->room, &rq->who, rq->message, on_record, rq);
+}
+
+void rpc_get_script(struct request *rq) {
+    query_script(rq->room, &rq->who, ((const struct script_request *)rq->message)->job_id, on_bytes, rq);
+}
+
+void rpc_why(struct request *rq) {
+    query_why(rq->room, rq->message, on_bytes, rq);
+}
+
+void rpc_get_config(struct request *rq) {
+    const struct api_ctl *ctl = api_ctl_of(rq->api);
+    struct config_reply reply = {0};
+    ctl->config(ctl->ctx, &reply, &rq->arena);
+    api_reply(rq, &reply);
+}
+
+void rpc_set_log_level(struct request *rq) {
+    const struct log_level_request *req = rq->message;
+    struct nothing reply = {0};
+    enum log_level level;
+    struct err e;
+    if (!req->level || log_level_parse(req->level, &level)) {
+        err_set(&e, E_SYNTAX, "invalid debug level: %s", req->level ? req->level : "");
+        api_fail(rq, E_SYNTAX, &e);
+        return;
+    }
+    log_set_level(level);
+    api_reply(rq, &reply);
+}

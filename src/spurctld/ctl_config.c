@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The configuration in force, and what was changed by hand beside it.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "base/vec.h"
+#include "spurctld/ctl_inside.h"
+
+void ctl_config(void *ctx, struct config_reply *out, struct arena *a) {
+    struct ctl *c = ctx;
+    auto_str text = {0};
+    char host[256] = "";
+    gethostname(host, sizeof(host) - 1);
+    const struct rconf *in_force = room_rconf(&c->room);
+    const char *colon = c->listen_text ? strrchr(c->listen_text, ':') : NULL;
+    conf_show(&c->conf, in_force, &text);
+    *out = (struct config_reply){
+        .text = arena_strdup(a, str_text(&text)),
+        .now_unix = room_now_unix(&c->room),
+        .boot_unix = c->started_unix,
+        .hostname = arena_strdup(a, host),
+        .port = colon ? (uint32_t)strtoul(colon + 1, NULL, 10) : 0,
+        .licenses = in_force->licenses,
+        .n_licenses = in_force->n_licenses,
+    };
+}
+
+/* ---- what a configuration drops ---- */
+
+static const struct part *find(const struct rconf *conf, const char *name) {
+    for (uint32_t i = 0; i < conf->n_parts; i++)
+        if (str_eq(conf->parts[i].name, name))
+            return &conf->parts[i];
+    return NULL;
+}
+
+static bool same(const struct part *a, const struct part *b) {
+    struct part x = *a;
+    x.id = b->id;
+    return rec_same(part_rec(), &x, b);
+}
+
+uint32_t ctl_dropped(const struct ctl *c, struct arena *a, const char *const **out) {
+    struct view v;
+    VEC(const char *) lines = {0};
+    state_peek(c->room.state, &v);
+    const struct rconf *conf = room_rconf(&c->room);
+    const struct part *p;
+    const struct node *n;
+    for (uint64_t k = 0; (p = view_next_part(&v, &k)); k++) {
+        const struct part *was = find(conf, p->name);
+        if (!was)
+            vec_push(&lines, arena_printf(a, "partition %s is dropped: it was made by hand", p->name));
+        else if (!same(was, p))
+            vec_push(&lines, arena_printf(a, "partition %s: what was changed by hand is dropped", p->name));
+    }
+    for (uint32_t i = 0; i < conf->n_parts; i++)
+        if (!view_find_part(&v, conf->parts[i].name))
+            vec_push(&lines, arena_printf(a, "partition %s: that it was deleted by hand is dropped", conf->parts[i].name));
+    for (uint64_t k = 0; (n = view_next_node(&v, &k)); k++)
+        if (n->set)
+            vec_push(&lines, arena_printf(a, "node %s: what was changed by hand is dropped", n->name));
+    *out = arena_memdup(a, lines.p, lines.n * sizeof(*lines.p));
+    uint32_t count = (uint32_t)lines.n;
+    vec_fini(&lines);
+    return count;
+}
