@@ -230,7 +230,7 @@ static void order_parse(const char *text, struct order *o) {
         bool down = *at == '-';
         at += *at == '#' || *at == '-' || *at == '+';
         const struct table_field *f = table_letter(node_fields(), *at);
-        if (f && (f->compare || f->text)) {
+        if (f && (f->compare || f->number || f->text)) {
             o->field[o->n] = is_order ? NULL : f;
             o->down[o->n++] = down;
         }
@@ -245,16 +245,10 @@ static int compare(const void *a, const void *b, void *arg) {
     for (size_t i = 0; i < o->n; i++) {
         const struct table_field *f = o->field[i];
         int c = 0;
-        if (!f) {
+        if (f)
+            c = table_compare(f, a, b, NULL);
+        else
             c = (x->part_order > y->part_order) - (x->part_order < y->part_order);
-        } else if (f->compare) {
-            c = f->compare(a, b);
-        } else {
-            auto_str left = {0}, right = {0};
-            f->text(a, NULL, &left);
-            f->text(b, NULL, &right);
-            c = strcmp(str_text(&left), str_text(&right));
-        }
         if (c)
             return o->down[i] ? -c : c;
     }

@@ -308,6 +308,14 @@ static void fit_nodes(struct job_ask *a) {
     j->min_nodes_given = true;
 }
 
+void job_ask_all_named(struct job_ask *a) {
+    struct job_spec *j = &a->spec;
+    if (j->min_nodes || !j->n_req_nodes)
+        return;
+    j->min_nodes = j->n_tasks_given ? MIN(j->n_req_nodes, j->n_tasks_given) : j->n_req_nodes;
+    j->min_nodes_given = true;
+}
+
 static bool is_set(const struct job_more *m) {
     static const struct job_more nothing;
     return memcmp(m, &nothing, sizeof(nothing)) != 0;

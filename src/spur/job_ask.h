@@ -54,5 +54,6 @@ int ask_uid(struct opt_run *r, const struct opt_row *o, const char *value); /* r
 /* Refuses what is wrong in its combination, and fills in what follows from the options. false: said so; the exit code
  * is 1. */
 bool job_ask_settle(struct job_ask *a);
+void job_ask_all_named(struct job_ask *a); /* -w without -N: all nodes that it names. For jobs */
 
 #endif

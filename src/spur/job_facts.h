@@ -16,6 +16,7 @@ struct job_env {
     int64_t now_unix;
     const char *cluster;
     char unit; /* of sizes: 0 as Slurm picks it, '=' as kept (--noconvert), or one of K M G T P */
+    bool expand; /* names of files without their patterns */
 };
 
 bool job_is_pending(const struct job *j);

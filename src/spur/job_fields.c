@@ -1,271 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A field without a function has one value for every job because what could change it isn't there yet; its value is
- * what Slurm prints for a job that didn't ask for it.
+ * squeue's fields, a line each: letter of -o, name of -O, heading, text; the key and kind of --json; what -S goes by
+ * where that is not the text. A field without a function has one value for every job because what could change it isn't
+ * there yet; its value is what Slurm prints for a job that didn't ask for it.
  */
 #include "spur/job_fields.h"
 
 #include <string.h>
 
 #include "base/mem.h"
-#include "spur/cli.h"
 #include "spur/job_facts.h"
+#include "spur/job_json.h"
+#include "spur/job_text.h"
 
-#define FIELD(fn) static void fn(const void *row, const void *env, struct str *out)
 #define INFO(row) ((const struct job_info *)(row))
 #define JOB(row) (INFO(row)->job)
 #define SPEC(row) (JOB(row)->spec)
-#define ENV(env) ((const struct job_env *)(env))
-
-static void or_null(const char *s, struct str *out) {
-    str_add(out, s ? s : "(null)");
-}
-
-FIELD(id) {
-    job_id_text(JOB(row), out);
-}
-FIELD(raw_id) {
-    str_addf(out, "%u", JOB(row)->id);
-}
-FIELD(array_job_id) {
-    str_addf(out, "%u", JOB(row)->array ? JOB(row)->array->job_id : JOB(row)->id);
-}
-FIELD(array_task_id) {
-    job_task_text(JOB(row), out);
-}
-/* A text, or `none` where nothing was added. */
-static void text_or(struct str *out, size_t from, const char *none) {
-    if (out->n == from)
-        str_add(out, none);
-}
-FIELD(tres_per_node) {
-    size_t from = out->n;
-    job_tres_per_node(SPEC(row), out);
-    text_or(out, from, "N/A");
-}
-FIELD(tres_per_job) {
-    size_t from = out->n;
-    job_tres_per_job(SPEC(row), out);
-    text_or(out, from, "N/A");
-}
-FIELD(tres_per_task) {
-    size_t from = out->n;
-    job_tres_per_task(SPEC(row), out);
-    text_or(out, from, "N/A");
-}
-FIELD(batch_flag) {
-    str_add(out, job_spec_more(SPEC(row))->interactive ? "0" : "1");
-}
-FIELD(exclusive) {
-    job_exclusive(SPEC(row), out);
-}
-FIELD(over_subscribe) {
-    str_add(out, job_spec_more(SPEC(row))->oversubscribe ? "YES" : "NO");
-}
-FIELD(features) {
-    or_null(job_spec_more(SPEC(row))->features, out);
-}
-FIELD(licenses) {
-    job_licenses(JOB(row), false, out);
-}
-FIELD(licenses_alloc) {
-    job_licenses(JOB(row), true, out);
-}
-FIELD(deadline) {
-    cli_time(job_spec_more(SPEC(row))->deadline_unix, "N/A", out);
-}
-FIELD(time_min) {
-    uint32_t minutes = job_spec_more(SPEC(row))->time_min_min;
-    if (minutes)
-        time_limit_print(minutes, out);
-    else
-        str_add(out, "0:00");
-}
-FIELD(tasks_per_node) {
-    str_addf(out, "%u", job_spec_more(SPEC(row))->tasks_per_node);
-}
-FIELD(account) {
-    or_null(SPEC(row)->account, out);
-}
-FIELD(qos) {
-    or_null(SPEC(row)->qos, out);
-}
-FIELD(comment) {
-    or_null(SPEC(row)->comment, out);
-}
-FIELD(command) {
-    or_null(SPEC(row)->command, out);
-}
-FIELD(name) {
-    str_add(out, SPEC(row)->name ? SPEC(row)->name : "");
-}
-FIELD(batch_host) {
-    or_null(JOB(row)->n_nodes ? JOB(row)->nodes[0].name : NULL, out);
-}
-FIELD(cpus) {
-    amount_print(job_cpus(INFO(row)), ' ', ENV(env)->unit, out);
-}
-FIELD(min_cpus) {
-    amount_print(job_cpus_on_node(SPEC(row)), ' ', ENV(env)->unit, out);
-}
-FIELD(cpus_per_task) {
-    if (SPEC(row)->cpus_per_task)
-        str_addf(out, "%u", SPEC(row)->cpus_per_task);
-    else
-        str_add(out, "1");
-}
-FIELD(n_nodes) {
-    amount_print(job_nodes(INFO(row)), ' ', ENV(env)->unit, out);
-}
-FIELD(max_nodes) {
-    amount_print(SPEC(row)->max_nodes, ' ', ENV(env)->unit, out);
-}
-FIELD(n_tasks) {
-    amount_print(job_tasks(INFO(row)), ' ', ENV(env)->unit, out);
-}
-FIELD(dependency) {
-    job_dependency(JOB(row), ENV(env)->now_unix, out);
-}
-FIELD(end_time) {
-    cli_time(job_end_unix(INFO(row)), "N/A", out);
-}
-FIELD(start_time) {
-    cli_time(job_start_unix(INFO(row)), "N/A", out);
-}
-FIELD(submit_time) {
-    cli_time(JOB(row)->submit_ms / 1000, "N/A", out);
-}
-FIELD(eligible_time) {
-    cli_time(JOB(row)->eligible_unix, "N/A", out);
-}
-FIELD(gid) {
-    str_addf(out, "%u", SPEC(row)->gid);
-}
-FIELD(group) {
-    if (SPEC(row)->group)
-        str_add(out, SPEC(row)->group);
-    else
-        gid(row, env, out);
-}
-FIELD(uid) {
-    str_addf(out, "%u", SPEC(row)->uid);
-}
-FIELD(user) {
-    if (SPEC(row)->user)
-        str_add(out, SPEC(row)->user);
-    else
-        uid(row, env, out);
-}
-FIELD(time_left) {
-    uint32_t limit = job_limit_min(INFO(row));
-    if (limit == TIME_LIMIT_NONE)
-        str_add(out, "UNLIMITED");
-    else if (!limit)
-        str_add(out, "NOT_SET");
-    else
-        duration_print(MAX((int64_t)limit * 60 - job_run_secs(JOB(row), ENV(env)->now_unix), (int64_t)0), out);
-}
-FIELD(time_limit) {
-    uint32_t limit = job_limit_min(INFO(row));
-    if (limit)
-        time_limit_print(limit, out);
-    else
-        str_add(out, "NOT_SET");
-}
-FIELD(time_used) {
-    duration_print(job_run_secs(JOB(row), ENV(env)->now_unix), out);
-}
-FIELD(pending_time) {
-    int64_t until = job_is_pending(JOB(row)) || !JOB(row)->start_ms ? ENV(env)->now_unix : JOB(row)->start_ms / 1000;
-    str_addf(out, "%lld", (long long)MAX(until - JOB(row)->submit_ms / 1000, (int64_t)0));
-}
-FIELD(min_memory) {
-    uint64_t per_cpu = job_spec_more(SPEC(row))->mem_cpu_mb;
-    amount_print(per_cpu ? per_cpu : SPEC(row)->mem_node_mb, 'M', ENV(env)->unit, out);
-}
-FIELD(node_list) {
-    job_node_list(JOB(row), out);
-}
-static void names(const char *const *name, uint32_t n, struct str *out) {
-    if (n)
-        hostlist_compact(name, n, out);
-}
-FIELD(req_nodes) {
-    names(SPEC(row)->req_nodes, SPEC(row)->n_req_nodes, out);
-}
-FIELD(exc_nodes) {
-    names(SPEC(row)->exc_nodes, SPEC(row)->n_exc_nodes, out);
-}
-FIELD(partition) {
-    job_partition(JOB(row), out);
-}
-FIELD(priority_long) {
-    str_addf(out, "%llu", (unsigned long long)INFO(row)->priority);
-}
-FIELD(priority) {
-    str_addf(out, "%.14f", (double)INFO(row)->priority / 4294967296.0);
-}
-FIELD(sched_nodes) {
-    const struct job_info *ji = INFO(row);
-    if (ji->n_promised_nodes)
-        hostlist_compact(ji->promised_nodes, ji->n_promised_nodes, out);
-    else
-        str_add(out, "(null)");
-}
-FIELD(reason) {
-    job_reason(INFO(row), out);
-}
-FIELD(reason_list) {
-    const struct job *j = JOB(row);
-    bool by_reason = j->state == JOB_PENDING || j->state == JOB_TIMEOUT || j->state == JOB_OUT_OF_MEMORY ||
-                     j->state == JOB_DEADLINE || j->state == JOB_FAILED;
-    if (!by_reason || j->completing) {
-        job_node_list(j, out);
-        return;
-    }
-    str_addc(out, '(');
-    job_reason(INFO(row), out);
-    str_addc(out, ')');
-}
-FIELD(state) {
-    str_add(out, job_shown_state(JOB(row)));
-}
-FIELD(state_compact) {
-    str_add(out, job_shown_state_compact(JOB(row)));
-}
-FIELD(sluid) {
-    str_add(out, JOB(row)->sluid ? JOB(row)->sluid : "");
-}
-FIELD(nice) {
-    str_addf(out, "%lld", (long long)JOB(row)->nice);
-}
-FIELD(work_dir) {
-    or_null(SPEC(row)->work_dir, out);
-}
-FIELD(exit_code) {
-    job_exit(JOB(row)->wait_status, out);
-}
-FIELD(std_out) {
-    str_add(out, job_output_pattern(JOB(row)));
-}
-FIELD(std_err) {
-    or_null(SPEC(row)->std_err, out);
-}
-FIELD(std_in) {
-    str_add(out, SPEC(row)->std_in ? SPEC(row)->std_in : "/dev/null");
-}
-FIELD(tres) {
-    job_tres(INFO(row), JOB(row)->n_nodes > 0, false, ENV(env)->unit, out);
-}
-FIELD(requeue) {
-    str_add(out, SPEC(row)->no_requeue ? "0" : "1");
-}
-FIELD(restarts) {
-    str_addf(out, "%u", JOB(row)->restarts);
-}
-FIELD(cluster) {
-    or_null(ENV(env)->cluster, out);
-}
 
 #define CMP(x, y) (((x) > (y)) - ((x) < (y)))
 static uint32_t task(const void *row) {
@@ -290,18 +40,6 @@ static int by_name(const void *a, const void *b) {
 static int by_user(const void *a, const void *b) {
     return strcmp(SPEC(a)->user ? SPEC(a)->user : "", SPEC(b)->user ? SPEC(b)->user : "");
 }
-static int by_priority(const void *a, const void *b) {
-    return CMP(INFO(a)->priority, INFO(b)->priority);
-}
-static int by_nodes(const void *a, const void *b) {
-    return CMP(job_nodes(INFO(a)), job_nodes(INFO(b)));
-}
-static int by_cpus(const void *a, const void *b) {
-    return CMP(job_cpus(INFO(a)), job_cpus(INFO(b)));
-}
-static int by_uid(const void *a, const void *b) {
-    return CMP(SPEC(a)->uid, SPEC(b)->uid);
-}
 static int by_limit(const void *a, const void *b) {
     return CMP(job_limit_min(INFO(a)), job_limit_min(INFO(b)));
 }
@@ -315,134 +53,179 @@ static int by_start(const void *a, const void *b) {
 static int by_end(const void *a, const void *b) {
     return by_time(job_end_unix(INFO(a)), job_end_unix(INFO(b)));
 }
-static int by_submit(const void *a, const void *b) {
-    return CMP(JOB(a)->submit_ms, JOB(b)->submit_ms);
-}
-static int by_memory(const void *a, const void *b) {
-    return CMP(SPEC(a)->mem_node_mb, SPEC(b)->mem_node_mb);
-}
 /* All that run are compared as of one moment, so the start decides. */
 static int by_used(const void *a, const void *b) {
     const int64_t now = INT64_MAX / 2000;
     return CMP(job_run_secs(JOB(a), now), job_run_secs(JOB(b), now));
 }
-static int by_nice(const void *a, const void *b) {
-    return CMP(JOB(a)->nice, JOB(b)->nice);
-}
+
+
+#define T(fn) job_text_##fn
+#define N(fn) job_number_##fn
+#define NUMBER(key, fn) .json = key, .as = JSON_NUMBER, .number = N(fn)
+#define NO_VAL(key, fn) .json = key, .as = JSON_NO_VAL, .number = N(fn)
+#define FLAG(key, fn) .json = key, .as = JSON_FLAG, .number = N(fn)
+#define OWN(key, fn) .json = key, .as = JSON_OWN, .write = job_json_##fn
 
 static const struct table_field rows[] = {
-    {'a', "account", "ACCOUNT", account},
-    {0, "accruetime", "ACCRUE_TIME", eligible_time},
-    {0, "admin_comment", "ADMIN_COMMENT", .fixed = "(null)"},
-    {'F', "arrayjobid", "ARRAY_JOB_ID", array_job_id, .compare = by_id},
-    {'K', "arraytaskid", "ARRAY_TASK_ID", array_task_id},
-    {0, "associd", "ASSOC_ID", .fixed = "0"},
-    {0, "batchflag", "BATCH_FLAG", batch_flag},
-    {'B', "batchhost", "EXEC_HOST", batch_host},
+    {'a', "account", "ACCOUNT", T(account), .json = "account"},
+    {0, "accruetime", "ACCRUE_TIME", T(eligible_time), NO_VAL("accrue_time", eligible)},
+    {0, "admin_comment", "ADMIN_COMMENT", .fixed = "(null)", .json = "admin_comment"},
+    {'F', "arrayjobid", "ARRAY_JOB_ID", T(array_job_id), .compare = by_id, NO_VAL("array_job_id", array_job_id)},
+    {'K', "arraytaskid", "ARRAY_TASK_ID", T(array_task_id), NO_VAL("array_task_id", array_task_id)},
+    {0, "associd", "ASSOC_ID", .fixed = "0", .json = "association_id", .as = JSON_NUMBER},
+    {0, "batchflag", "BATCH_FLAG", T(batch_flag), FLAG("batch_flag", batch_flag)},
+    {'B', "batchhost", "EXEC_HOST", T(batch_host), .json = "batch_host"},
     {0, "boardspernode", "BOARDS_PER_NODE", .fixed = "0"},
-    {0, "burstbuffer", "BURST_BUFFER", .fixed = "(null)"},
-    {0, "burstbufferstate", "BURST_BUFFER_STATE", .fixed = "(null)"},
-    {0, "cluster", "CLUSTER", cluster},
-    {0, "clusterfeature", "CLUSTER_FEATURES", .fixed = "(null)"},
-    {'o', "command", "COMMAND", command},
-    {'k', "comment", "COMMENT", comment},
-    {0, "container", "CONTAINER", .fixed = "(null)"},
-    {0, "containerid", "CONTAINERID", .fixed = "(null)"},
-    {'O', "contiguous", "CONTIGUOUS", .fixed = "0"},
-    {'I', "cores", "CORES_PER_SOCKET", .fixed = "*"},
-    {'X', "corespec", "CORE_SPEC", .fixed = "N/A"},
-    {0, "cpus-per-task", "CPUS_PER_TASK", cpus_per_task},
-    {0, "cpus-per-tres", "CPUS_PER_TRES", .fixed = "N/A"},
-    {0, "deadline", "DEADLINE", deadline},
-    {0, "delayboot", "DELAY_BOOT", .fixed = "0:00"},
-    {'E', "dependency", "DEPENDENCY", dependency},
-    {0, "derivedec", "DERIVED_EC", .fixed = "0:0"},
-    {0, "eligibletime", "ELIGIBLE_TIME", eligible_time},
-    {'e', "endtime", "END_TIME", end_time, .compare = by_end},
-    {0, "exclusive", "EXCLUSIVE", exclusive},
-    {'x', "excnodes", "EXC_NODES", exc_nodes},
-    {0, "exit_code", "EXIT_CODE", exit_code},
-    {'f', "feature", "FEATURES", features},
-    {0, "gres", "TRES_PER_NODE", tres_per_node},
-    {'G', "groupid", "GROUP", gid},
-    {'g', "groupname", "GROUP", group},
-    {0, "hetjobid", "HET_JOB_ID", .fixed = "N/A"},
-    {0, "hetjobidset", "HET_JOB_ID_SET", .fixed = "N/A"},
-    {0, "hetjoboffset", "HET_JOB_OFFSET", .fixed = "N/A"},
-    {'i', "jobarrayid", "JOBID", id, .compare = by_id},
-    {'A', "jobid", "JOBID", raw_id, .compare = by_id},
-    {0, "lastschedeval", "LAST_SCHED_EVAL", eligible_time},
-    {'w', "wckey", "WCKEY", .fixed = "(null)"},
-    {'W', "licenses", "LICENSES", licenses},
-    {0, "licensesalloc", "LICENSES_ALLOC", licenses_alloc},
-    {0, "maxcpus", "MAX_CPUS", cpus},
-    {0, "maxnodes", "MAX_NODES", max_nodes},
-    {0, "mcslabel", "MCSLABEL", .fixed = "(null)"},
-    {0, "mem-per-tres", "MEM_PER_TRES", .fixed = "N/A"},
-    {'c', "mincpus", "MIN_CPUS", min_cpus},
-    {'m', "minmemory", "MIN_MEMORY", min_memory, .compare = by_memory},
-    {0, "mintime", "TIME_MIN", time_min},
-    {'d', "mintmpdisk", "MIN_TMP_DISK", .fixed = "0"},
-    {'j', "name", "NAME", name, .compare = by_name},
-    {0, "network", "NETWORK", .fixed = "(null)"},
-    {'y', "nice", "NICE", nice, .compare = by_nice},
-    {'N', "nodelist", "NODELIST", node_list},
-    {0, "ntperboard", "NTASKS_PER_BOARD", .fixed = "0"},
-    {0, "ntpercore", "NTASKS_PER_CORE", .fixed = "N/A"},
-    {0, "ntpernode", "NTASKS_PER_NODE", tasks_per_node},
-    {0, "ntpersocket", "NTASKS_PER_SOCKET", .fixed = "N/A"},
-    {'C', "numcpus", "CPUS", cpus, .compare = by_cpus},
-    {'D', "numnodes", "NODES", n_nodes, .compare = by_nodes},
-    {0, "numtasks", "TASKS", n_tasks},
-    {0, "origin", "ORIGIN", .fixed = "NA"},
+    {0, "burstbuffer", "BURST_BUFFER", .fixed = "(null)", .json = "burst_buffer"},
+    {0, "burstbufferstate", "BURST_BUFFER_STATE", .fixed = "(null)", .json = "burst_buffer_state"},
+    {0, "cluster", "CLUSTER", T(cluster), .json = "cluster"},
+    {0, "clusterfeature", "CLUSTER_FEATURES", .fixed = "(null)", .json = "cluster_features"},
+    {'o', "command", "COMMAND", T(command), .json = "command"},
+    {'k', "comment", "COMMENT", T(comment), .json = "comment"},
+    {0, "container", "CONTAINER", .fixed = "(null)", .json = "container"},
+    {0, "containerid", "CONTAINERID", .fixed = "(null)", .json = "container_id"},
+    {'O', "contiguous", "CONTIGUOUS", .fixed = "0", .json = "contiguous", .as = JSON_FLAG},
+    {'I', "cores", "CORES_PER_SOCKET", .fixed = "*", .json = "cores_per_socket", .as = JSON_NO_VAL},
+    {'X', "corespec", "CORE_SPEC", .fixed = "N/A", .json = "core_spec", .as = JSON_NUMBER},
+    {0, "cpus-per-task", "CPUS_PER_TASK", T(cpus_per_task), NO_VAL("cpus_per_task", cpus_per_task)},
+    {0, "cpus-per-tres", "CPUS_PER_TRES", .fixed = "N/A", .json = "cpus_per_tres"},
+    {0, "deadline", "DEADLINE", T(deadline), NO_VAL("deadline", deadline)},
+    {0, "delayboot", "DELAY_BOOT", .fixed = "0:00", NO_VAL("delay_boot", zero)},
+    {'E', "dependency", "DEPENDENCY", T(dependency), .json = "dependency"},
+    {0, "derivedec", "DERIVED_EC", .fixed = "0:0", OWN("derived_exit_code", derived_exit)},
+    {0, "eligibletime", "ELIGIBLE_TIME", T(eligible_time), NO_VAL("eligible_time", eligible)},
+    {'e', "endtime", "END_TIME", T(end_time), .compare = by_end, NO_VAL("end_time", end)},
+    {0, "exclusive", "EXCLUSIVE", T(exclusive)},
+    {'x', "excnodes", "EXC_NODES", T(exc_nodes), .json = "excluded_nodes"},
+    {0, "exit_code", "EXIT_CODE", T(exit_code), OWN("exit_code", exit_code)},
+    {'f', "feature", "FEATURES", T(features), .json = "features"},
+    {0, "gres", "TRES_PER_NODE", T(tres_per_node)},
+    {'G', "groupid", "GROUP", T(gid), NUMBER("group_id", gid)},
+    {'g', "groupname", "GROUP", T(group), .json = "group_name"},
+    {0, "hetjobid", "HET_JOB_ID", .fixed = "N/A", NO_VAL("het_job_id", zero)},
+    {0, "hetjobidset", "HET_JOB_ID_SET", .fixed = "N/A", .json = "het_job_id_set"},
+    {0, "hetjoboffset", "HET_JOB_OFFSET", .fixed = "N/A", NO_VAL("het_job_offset", zero)},
+    {'i', "jobarrayid", "JOBID", T(id), .compare = by_id},
+    {'A', "jobid", "JOBID", T(raw_id), .compare = by_id, NUMBER("job_id", id)},
+    {0, "lastschedeval", "LAST_SCHED_EVAL", T(eligible_time), NO_VAL("last_sched_evaluation", eligible)},
+    {'w', "wckey", "WCKEY", .fixed = "(null)", .json = "wckey"},
+    {'W', "licenses", "LICENSES", T(licenses), .json = "licenses"},
+    {0, "licensesalloc", "LICENSES_ALLOC", T(licenses_alloc), .json = "licenses_allocated"},
+    {0, "maxcpus", "MAX_CPUS", T(cpus), NO_VAL("max_cpus", zero)},
+    {0, "maxnodes", "MAX_NODES", T(max_nodes), NO_VAL("max_nodes", max_nodes)},
+    {0, "mcslabel", "MCSLABEL", .fixed = "(null)", .json = "mcs_label"},
+    {0, "mem-per-tres", "MEM_PER_TRES", .fixed = "N/A", .json = "memory_per_tres"},
+    {'c', "mincpus", "MIN_CPUS", T(min_cpus), NO_VAL("minimum_cpus_per_node", min_cpus)},
+    {'m', "minmemory", "MIN_MEMORY", T(min_memory), .number = N(memory)},
+    {0, "mintime", "TIME_MIN", T(time_min), NO_VAL("time_minimum", time_min)},
+    {'d', "mintmpdisk", "MIN_TMP_DISK", .fixed = "0", NO_VAL("minimum_tmp_disk_per_node", zero)},
+    {'j', "name", "NAME", T(name), .compare = by_name, .json = "name"},
+    {0, "network", "NETWORK", .fixed = "(null)", .json = "network"},
+    {'y', "nice", "NICE", T(nice), NUMBER("nice", nice)},
+    {'N', "nodelist", "NODELIST", T(node_list), .json = "nodes"},
+    {0, "ntperboard", "NTASKS_PER_BOARD", .fixed = "0", NO_VAL("tasks_per_board", zero)},
+    {0, "ntpercore", "NTASKS_PER_CORE", .fixed = "N/A", .json = "tasks_per_core", .as = JSON_NO_VAL},
+    {0, "ntpernode", "NTASKS_PER_NODE", T(tasks_per_node), NO_VAL("tasks_per_node", tasks_per_node)},
+    {0, "ntpersocket", "NTASKS_PER_SOCKET", .fixed = "N/A", .json = "tasks_per_socket", .as = JSON_NO_VAL},
+    {'C', "numcpus", "CPUS", T(cpus), NO_VAL("cpus", cpus)},
+    {'D', "numnodes", "NODES", T(n_nodes), NO_VAL("node_count", nodes)},
+    {0, "numtasks", "TASKS", T(n_tasks), NO_VAL("tasks", tasks)},
+    {0, "origin", "ORIGIN", .fixed = "NA", .json = "federation_origin"},
     {0, "originraw", "ORIGIN_RAW", .fixed = "NA"},
-    {'h', "oversubscribe", "OVER_SUBSCRIBE", over_subscribe},
-    {'P', "partition", "PARTITION", partition, .compare = by_partition},
-    {0, "pendingtime", "PENDING_TIME", pending_time},
-    {0, "prefer", "PREFER", .fixed = "(null)"},
-    {'p', "priority", "PRIORITY", priority, .compare = by_priority},
-    {'Q', "prioritylong", "PRIORITY", priority_long, .compare = by_priority},
-    {0, "profile", "PROFILE", .fixed = "NotSet"},
-    {'q', "qos", "QOS", qos},
-    {'r', "reason", "REASON", reason},
-    {'R', "reasonlist", "NODELIST(REASON)", reason_list},
-    {0, "reboot", "REBOOT", .fixed = "0"},
-    {'n', "reqnodes", "REQ_NODES", req_nodes},
-    {0, "reqswitch", "REQ_SWITCH", .fixed = "0"},
-    {0, "requeue", "REQUEUE", requeue},
-    {'v', "reservation", "RESERVATION", .fixed = "(null)"},
-    {0, "resizetime", "RESIZE_TIME", .fixed = "N/A"},
-    {0, "restartcnt", "RESTART_COUNT", restarts},
-    {'Y', "schednodes", "SCHEDNODES", sched_nodes},
+    {'h', "oversubscribe", "OVER_SUBSCRIBE", T(over_subscribe)},
+    {'P', "partition", "PARTITION", T(partition), .compare = by_partition, .json = "partition"},
+    {0, "pendingtime", "PENDING_TIME", T(pending_time)},
+    {0, "prefer", "PREFER", .fixed = "(null)", .json = "prefer"},
+    {'p', "priority", "PRIORITY", T(priority), .number = N(priority)},
+    {'Q', "prioritylong", "PRIORITY", T(priority_long), NO_VAL("priority", priority)},
+    {0, "profile", "PROFILE", .fixed = "NotSet", OWN("profile", profile)},
+    {'q', "qos", "QOS", T(qos), .json = "qos"},
+    {'r', "reason", "REASON", T(reason), .json = "state_reason"},
+    {'R', "reasonlist", "NODELIST(REASON)", T(reason_list)},
+    {0, "reboot", "REBOOT", .fixed = "0", .json = "reboot", .as = JSON_FLAG},
+    {'n', "reqnodes", "REQ_NODES", T(req_nodes), .json = "required_nodes"},
+    {0, "reqswitch", "REQ_SWITCH", .fixed = "0", .json = "required_switches", .as = JSON_NUMBER},
+    {0, "requeue", "REQUEUE", T(requeue), FLAG("requeue", requeue)},
+    {'v', "reservation", "RESERVATION", .fixed = "(null)", .json = "resv_name"},
+    {0, "resizetime", "RESIZE_TIME", .fixed = "N/A", NO_VAL("resize_time", zero)},
+    {0, "restartcnt", "RESTART_COUNT", T(restarts), NUMBER("restart_cnt", restarts)},
+    {'Y', "schednodes", "SCHEDNODES", T(sched_nodes), .json = "scheduled_nodes"},
     {'z', "sct", "S:C:T", .fixed = "*:*:*"},
-    {0, "shared", "OVER_SUBSCRIBE", over_subscribe},
-    {0, "siblingsactive", "ACTIVE_SIBLINGS", .fixed = "NA"},
-    {'s', "sluid", "SLUID", sluid},
-    {'H', "sockets", "SOCKETS_PER_NODE", .fixed = "*"},
-    {0, "sperboard", "SOCKETS_PER_BOARD", .fixed = "0"},
-    {'S', "starttime", "START_TIME", start_time, .compare = by_start},
-    {'T', "state", "STATE", state, .compare = by_state},
-    {'t', "statecompact", "ST", state_compact, .compare = by_state},
-    {0, "stderr", "STDERR", std_err},
-    {0, "stdin", "STDIN", std_in},
-    {0, "stdout", "STDOUT", std_out},
-    {'V', "submittime", "SUBMIT_TIME", submit_time, .compare = by_submit},
-    {'J', "threads", "THREADS_PER_CORE", .fixed = "*"},
-    {'L', "timeleft", "TIME_LEFT", time_left, .whole = true},
-    {'l', "timelimit", "TIME_LIMIT", time_limit, .compare = by_limit, .whole = true},
-    {'M', "timeused", "TIME", time_used, .compare = by_used, .whole = true},
-    {0, "tres", "TRES_ALLOC", tres},
-    {0, "tres-alloc", "TRES_ALLOC", tres},
-    {0, "tres-bind", "TRES_BIND", .fixed = "N/A"},
-    {0, "tres-freq", "TRES_FREQ", .fixed = "N/A"},
-    {0, "tres-per-job", "TRES_PER_JOB", tres_per_job},
-    {'b', "tres-per-node", "TRES_PER_NODE", tres_per_node},
-    {0, "tres-per-socket", "TRES_PER_SOCKET", .fixed = "N/A"},
-    {0, "tres-per-task", "TRES_PER_TASK", tres_per_task},
-    {'U', "userid", "UID", uid, .compare = by_uid},
-    {'u', "username", "USER", user, .compare = by_user},
-    {0, "wait4switch", "WAIT4SWITCH", .fixed = "0:00"},
-    {'Z', "workdir", "WORK_DIR", work_dir},
+    {0, "shared", "OVER_SUBSCRIBE", T(over_subscribe)},
+    {0, "siblingsactive", "ACTIVE_SIBLINGS", .fixed = "NA", .json = "federation_siblings_active"},
+    {'s', "sluid", "SLUID", T(sluid)},
+    {'H', "sockets", "SOCKETS_PER_NODE", .fixed = "*", .json = "sockets_per_node", .as = JSON_NO_VAL},
+    {0, "sperboard", "SOCKETS_PER_BOARD", .fixed = "0", .json = "sockets_per_board", .as = JSON_NUMBER},
+    {'S', "starttime", "START_TIME", T(start_time), .compare = by_start, NO_VAL("start_time", start)},
+    {'T', "state", "STATE", T(state), .compare = by_state, OWN("job_state", state)},
+    {'t', "statecompact", "ST", T(state_compact), .compare = by_state},
+    {0, "stderr", "STDERR", T(std_err), .json = "standard_error"},
+    {0, "stdin", "STDIN", T(std_in), .json = "standard_input"},
+    {0, "stdout", "STDOUT", T(std_out), .json = "standard_output"},
+    {'V', "submittime", "SUBMIT_TIME", T(submit_time), NO_VAL("submit_time", submit)},
+    {'J', "threads", "THREADS_PER_CORE", .fixed = "*", .json = "threads_per_core", .as = JSON_NO_VAL},
+    {'L', "timeleft", "TIME_LEFT", T(time_left), .whole = true},
+    {'l', "timelimit", "TIME_LIMIT", T(time_limit), .compare = by_limit, .whole = true, NO_VAL("time_limit", limit)},
+    {'M', "timeused", "TIME", T(time_used), .compare = by_used, .whole = true},
+    {0, "tres", "TRES_ALLOC", T(tres)},
+    {0, "tres-alloc", "TRES_ALLOC", T(tres), OWN("tres_alloc_str", tres_alloc)},
+    {0, "tres-bind", "TRES_BIND", .fixed = "N/A", .json = "tres_bind"},
+    {0, "tres-freq", "TRES_FREQ", .fixed = "N/A", .json = "tres_freq"},
+    {0, "tres-per-job", "TRES_PER_JOB", T(tres_per_job), .json = "tres_per_job"},
+    {'b', "tres-per-node", "TRES_PER_NODE", T(tres_per_node), .json = "tres_per_node"},
+    {0, "tres-per-socket", "TRES_PER_SOCKET", .fixed = "N/A", .json = "tres_per_socket"},
+    {0, "tres-per-task", "TRES_PER_TASK", T(tres_per_task), .json = "tres_per_task"},
+    {'U', "userid", "UID", T(uid), NUMBER("user_id", uid)},
+    {'u', "username", "USER", T(user), .compare = by_user, .json = "user_name"},
+    {0, "wait4switch", "WAIT4SWITCH", .fixed = "0:00", .json = "maximum_switch_wait_time", .as = JSON_NUMBER},
+    {'Z', "workdir", "WORK_DIR", T(work_dir), .json = "current_working_directory"},
+    /* only in --json */
+    {.json = "allocating_node", .text = T(alloc_node)},
+    {NO_VAL("array_max_tasks", array_max_tasks)},
+    {.json = "array_task_string", .text = T(array_task_string)},
+    {.json = "batch_features", .fixed = ""},
+    {.json = "flags", .as = JSON_LIST},
+    {OWN("billable_tres", billable)},
+    {.json = "container_type", .fixed = ""},
+    {.json = "cpu_frequency_minimum", .as = JSON_NO_VAL},
+    {.json = "cpu_frequency_maximum", .as = JSON_NO_VAL},
+    {.json = "cpu_frequency_governor", .as = JSON_NO_VAL},
+    {.json = "cron", .fixed = ""},
+    {.json = "extra", .fixed = ""},
+    {.json = "failed_node", .fixed = ""},
+    {.json = "federation_siblings_viable", .fixed = ""},
+    {OWN("gres_detail", gres_detail)},
+    {OWN("job_resources", resources)},
+    {.json = "job_size_str", .as = JSON_LIST},
+    {.json = "mail_type", .as = JSON_LIST},
+    {.json = "mail_user", .fixed = ""},
+    {NO_VAL("memory_per_cpu", mem_cpu)},
+    {NO_VAL("memory_per_node", mem_node)},
+    {.json = "memory_update_delay", .as = JSON_NUMBER},
+    {.json = "memory_update_margin", .as = JSON_NUMBER},
+    {.json = "tasks_per_tres", .as = JSON_NO_VAL},
+    {NO_VAL("preempt_time", zero)},
+    {NO_VAL("preemptable_time", zero)},
+    {NO_VAL("pre_sus_time", pre_suspend)},
+    {FLAG("hold", hold)},
+    {.json = "priority_by_partition", .as = JSON_LIST},
+    {.json = "segment_size", .as = JSON_NUMBER},
+    {.json = "selinux_context", .fixed = ""},
+    {OWN("shared", shared)},
+    {OWN("step_id", step_id)},
+    {OWN("state_description", state_text)},
+    {OWN("stdin_expanded", std_in)},
+    {OWN("stdout_expanded", std_out)},
+    {OWN("stderr_expanded", std_err)},
+    {.json = "submit_line", .text = T(submit_line)},
+    {NO_VAL("suspend_time", suspend)},
+    {.json = "system_comment", .fixed = ""},
+    {.json = "thread_spec", .as = JSON_NUMBER},
+    {OWN("tres_req_str", tres_req)},
+#ifdef JOB_FIELDS_MORE
+#include JOB_FIELDS_MORE /* of a test: what one line more gives */
+#endif
 };
 
 const struct table_fields *job_fields(void) {

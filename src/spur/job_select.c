@@ -205,6 +205,14 @@ static bool is_named(const struct job_select *s, const struct job *j) {
     return s->n_names == 0;
 }
 
+static bool has_license(const struct job_select *s, const struct job *j) {
+    const struct job_more *m = job_spec_more(j->spec);
+    for (uint32_t i = 0; i < m->n_licenses; i++)
+        if (has_text(s, JOB_SELECT_LICENSE, m->licenses[i].name))
+            return true;
+    return !s->text[JOB_SELECT_LICENSE].is_given;
+}
+
 bool job_selected(const struct job_select *s, const struct job_info *ji) {
     const struct job *j = ji->job;
     if (!j || !j->spec)
@@ -213,7 +221,9 @@ bool job_selected(const struct job_select *s, const struct job_info *ji) {
            is_named(s, j) &&
            (!s->n_uids || has_number(s->uids, s->n_uids, j->spec->uid)) && has_partition(s, j) && has_node(s, j) &&
            has_text(s, JOB_SELECT_NAME, j->spec->name) && has_text(s, JOB_SELECT_ACCOUNT, j->spec->account) &&
-           has_text(s, JOB_SELECT_QOS, j->spec->qos);
+           has_text(s, JOB_SELECT_QOS, j->spec->qos) && has_license(s, j) &&
+           has_text(s, JOB_SELECT_RESERVATION, NULL) && /* no job is in one: there are none yet */
+           (!s->not_me || j->spec->uid != geteuid());
 }
 
 /* Whether the whole of an array is meant, and not tasks of it. */

@@ -16,6 +16,8 @@ enum job_select_text {
     JOB_SELECT_NAME,
     JOB_SELECT_ACCOUNT,
     JOB_SELECT_QOS,
+    JOB_SELECT_LICENSE,
+    JOB_SELECT_RESERVATION,
     JOB_SELECT_N,
 };
 
@@ -32,6 +34,7 @@ struct job_select {
     bool with_ended;
     bool is_nothing;   /* nothing can match: no question need be asked */
     bool only_pending; /* squeue --start */
+    bool not_me;
     struct {
         const char *const *word;
         uint32_t n;

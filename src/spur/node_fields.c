@@ -328,7 +328,7 @@ static int by_time(const void *a, const void *b) {
 }
 
 static const struct table_field rows[] = {
-    {0, "allocmem", "ALLOCMEM", alloc_mem},
+    {0, "allocmem", "ALLOCMEM", alloc_mem, .flags = FIELD_KEY},
     {'S', "allocnodes", "ALLOCNODES", .fixed = "all"},
     {'a', "available", "AVAIL", available, .flags = FIELD_KEY},
     {'V', "cluster", "CLUSTER", .fixed = "N/A"},
@@ -352,7 +352,7 @@ static const struct table_field rows[] = {
     {'A', "nodeai", "NODES(A/I)", nodes_ai},
     {'F', "nodeaiot", "NODES(A/I/O/T)", nodes_aiot},
     {'n', "nodehost", "HOSTNAMES", host, .flags = FIELD_KEY, .compare = by_name},
-    {'N', "nodelist", "NODELIST", node_list, .compare = by_name},
+    {'N', "nodelist", "NODELIST", node_list, .compare = by_name, .whole_head = true},
     {'D', "nodes", "NODES", n_nodes, .compare = by_nodes},
     {'h', "oversubscribe", "OVERSUBSCRIBE", over_subscribe, .flags = FIELD_KEY},
     {'P', "partition", "PARTITION", partition, .flags = FIELD_KEY | FIELD_PART, .compare = by_part},

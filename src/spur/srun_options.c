@@ -193,10 +193,8 @@ bool srun_settle(struct srun *s, const struct opt_run *r) {
     }
     if (!job_ask_settle(&s->job.ask))
         return false;
-    if (!s->is_inside && !j->min_nodes && j->n_req_nodes) { /* all of the nodes that are named */
-        j->min_nodes = j->n_tasks_given ? MIN(j->n_req_nodes, j->n_tasks_given) : j->n_req_nodes;
-        j->min_nodes_given = true;
-    }
+    if (!s->is_inside)
+        job_ask_all_named(&s->job.ask);
     if (s->is_inside && s->job.test_only) {
         cli_error(s->job.c, "option --test-only of a step is not supported yet (see docs/compatibility.md)");
         return false;

@@ -142,8 +142,9 @@ void table_head(const struct table *t, struct str *out) {
     str_add(out, t->prefix ? t->prefix : "");
     for (size_t i = 0; i < t->cols.n; i++) {
         const struct table_col *c = &t->cols.p[i];
+        bool whole = c->field && c->field->whole_head && c->right && strlen(c->field->head) > (size_t)c->width;
         if (c->field)
-            table_cell(c->field->head, c->width, c->right, out);
+            table_cell(c->field->head, whole ? 0 : c->width, c->right, out);
         str_add(out, c->suffix);
     }
     str_addc(out, '\n');
@@ -151,6 +152,8 @@ void table_head(const struct table *t, struct str *out) {
 
 void table_line(const struct table *t, const void *row, const void *env, struct str *out) {
     auto_str text = {0};
+    if (!t->cols.n && !t->prefix) /* a table without columns is its heading alone */
+        return;
     str_add(out, t->prefix ? t->prefix : "");
     for (size_t i = 0; i < t->cols.n; i++) {
         const struct table_col *c = &t->cols.p[i];
@@ -173,4 +176,60 @@ void table_key(const struct table *t, uint16_t flags, const void *row, const voi
         value(f, row, env, out);
         str_addc(out, '\x1f');
     }
+}
+
+int table_compare(const struct table_field *f, const void *a, const void *b, const void *env) {
+    if (f->compare)
+        return f->compare(a, b);
+    if (f->number) {
+        int64_t x = f->number(a, env), y = f->number(b, env);
+        return (x > y) - (x < y);
+    }
+    if (!f->text)
+        return 0;
+    auto_str left = {0}, right = {0};
+    f->text(a, env, &left);
+    f->text(b, env, &right);
+    return strcmp(str_text(&left), str_text(&right));
+}
+
+static void json_column(const struct table_field *f, struct json *w, const void *row, const void *env) {
+    auto_str text = {0};
+    value(f, row, env, &text);
+    const char *s = str_text(&text);
+    bool is_nothing = str_eq(s, "(null)") || str_eq(s, "N/A") || str_eq(s, "NA");
+    json_text(w, f->json, is_nothing ? "" : s);
+}
+
+void table_json(const struct table_fields *fields, struct json *w, const void *row, const void *env) {
+    for (const struct table_field *f = fields->row; f < fields->row + fields->n; f++) {
+        int64_t number = f->number && f->json ? f->number(row, env) : 0;
+        if (!f->json)
+            continue;
+        if (f->as == JSON_TEXT)
+            json_column(f, w, row, env);
+        else if (f->as == JSON_NUMBER)
+            json_number(w, f->json, number);
+        else if (f->as == JSON_NO_VAL)
+            json_no_val(w, f->json, f->number ? number : JSON_UNSET);
+        else if (f->as == JSON_FLAG)
+            json_flag(w, f->json, number != 0);
+        else if (f->as == JSON_LIST)
+            json_empty(w, f->json, "[]");
+        else
+            f->write(w, f->json, row, env);
+    }
+}
+
+void table_names(const struct table_fields *f, struct str *out) {
+    unsigned n = 0;
+    for (size_t i = 0; i < f->n; i++) {
+        if (!f->row[i].name)
+            continue;
+        if (n)
+            str_addc(out, n % 4 ? ' ' : '\n');
+        str_addf(out, "%-19s", f->row[i].name);
+        n++;
+    }
+    str_addc(out, '\n');
 }

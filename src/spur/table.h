@@ -13,6 +13,17 @@
 #include "base/arena.h"
 #include "base/str.h"
 #include "base/vec.h"
+#include "spur/json.h"
+
+/* How a field stands in --json; without a function it is empty, unset, 0 or false. */
+enum json_as {
+    JSON_TEXT, /* what the column says; what stands for nothing there is "" */
+    JSON_NUMBER,
+    JSON_NO_VAL, /* {"set": …, "infinite": …, "number": …} */
+    JSON_FLAG,
+    JSON_LIST, /* empty */
+    JSON_OWN,  /* `write` */
+};
 
 /* One kind of column. `row` is what the command lists; `env` what all rows share. */
 struct table_field {
@@ -24,6 +35,11 @@ struct table_field {
     int16_t width;     /* sacct: default width, negative is left-aligned */
     uint16_t flags;    /* the command's own */
     int (*compare)(const void *a, const void *b); /* for -S; NULL: by text */
+    const char *json; /* key of --json; NULL: not there. A line may have nothing else */
+    uint8_t as;       /* enum json_as */
+    int64_t (*number)(const void *row, const void *env); /* of --json and for -S: JSON_UNSET, JSON_INFINITE */
+    void (*write)(struct json *w, const char *key, const void *row, const void *env);
+    bool whole_head; /* the same for its heading, where that is aligned on the right */
     bool whole; /* a value too long for its column pushes the rest aside instead of being cut */
 };
 
@@ -63,6 +79,12 @@ void table_head(const struct table *t, struct str *out);
 void table_line(const struct table *t, const void *row, const void *env, struct str *out);
 /* All columns, one behind the other, as one key; only those with a flag of `flags`. */
 void table_key(const struct table *t, uint16_t flags, const void *row, const void *env, struct str *out);
+
+int table_compare(const struct table_field *f, const void *a, const void *b, const void *env);
+/* The fields of a row as members of an object. */
+void table_json(const struct table_fields *f, struct json *w, const void *row, const void *env);
+/* For --helpformat: names, or letters where there are no names, four a line. */
+void table_names(const struct table_fields *f, struct str *out);
 
 /* One value in its column: padded or cut, bytes counted. */
 void table_cell(const char *text, int width, bool right, struct str *out);

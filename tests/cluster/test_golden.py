@@ -161,8 +161,10 @@ def test_squeue_errors(shared):
     assert said(shared, "squeue --bogus") == (1, "", "squeue: unrecognized option '--bogus'\n"
                                                      'Try "squeue --help" for more information\n')
     assert said(shared, "squeue word") == (1, "", "squeue: error: Unrecognized option: word\n")
-    assert said(shared, "squeue -i 1")[::2] == (1, "squeue: error: option --iterate is not supported yet "
-                                                   "(see docs/compatibility.md)\n")
+    assert said(shared, "squeue -i 0") == (1, "", "squeue: error: Error: Invalid --iterate value: 0\n")
+    code, out, err = said(shared, "timeout -s INT 1.5 squeue -i 1")
+    assert out.count(head) == 2 and re.match(r"[A-Z][a-z]{2} [A-Z][a-z]{2} \d\d \d\d:\d\d:\d\d \d{4}\n", out) and "\n\n" in out
+    assert "state: " not in shared.run("squeue --helpformat").stdout and "prioritylong" in shared.run("squeue --helpformat").stdout
 
 
 # Open OnDemand's one big query, as its adapter sends it.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads tests/golden/submit/*.golden (format: tests/golden/convert), tests/golden/setups and tests/golden/left-out, and compares what a command said
+"""Reads tests/golden/{submit,look}/*.golden (format: tests/golden/convert), tests/golden/setups* and tests/golden/left-out, and compares what a command said
 with what is recorded: all but ids, times, pids and host names."""
 import collections
 import dataclasses
@@ -45,28 +45,42 @@ def read(path):
     return blocks
 
 
-def all_blocks():
-    return {path.stem: read(path) for path in sorted((HERE / "submit").glob("*.golden"))}
+def all_blocks(folder):
+    return {path.stem: read(path) for path in sorted((HERE / folder).glob("*.golden"))}
 
 
-def left_out():
-    """[(pattern of names or of commands, reason)] in the file's order: "NAME or `command` | reason"."""
-    out = []
+def rules():
     for line in (HERE / "left-out").read_text().splitlines():
         if line.strip() and not line.startswith("#"):
             what, _, reason = line.rpartition(" | ")
             assert what and reason, f"left-out: {line}"
-            out.append((what.strip(), reason.strip()))
+            yield what.strip(), reason.strip()
+
+
+def left_out(folder):
+    """[(NAMES, reason)] of the folder's files, in the order of the list."""
+    files = {path.stem for path in (HERE / folder).glob("*.golden")}
+    return [(what, reason) for what, reason in rules() if what.partition(":")[0] in files]
+
+
+def lines_left_out():
+    """[(names, pattern)] of "lines NAMES /PATTERN/ | reason": recorded lines that are not looked for."""
+    out = []
+    for what, _ in rules():
+        if m := re.fullmatch(r"lines (\S+) /(.+)/", what):
+            out.append((expand(m[1]), re.compile(m[2])))
     return out
+
+
+def at_most(folder):
+    m = re.search(rf"^# at most: .*\b{folder} (\d+)", (HERE / "left-out").read_text(), re.M)
+    return int(m[1])
 
 
 def why_left_out(block, rules):
     """(number of the rule, reason), or None."""
     for i, (what, reason) in enumerate(rules):
-        if what.startswith("`"):
-            if fnmatch.fnmatchcase(block.command, what.strip("`").replace("[", "[[]")):
-                return i, reason
-        elif any(fnmatch.fnmatchcase(block.name, p) for p in expand(what)):
+        if any(fnmatch.fnmatchcase(block.name, p) for p in expand(what)):
             return i, reason
     return None
 
@@ -88,7 +102,7 @@ def setups():
 
     "NAME = command" keeps what the command printed as the recorded id NAME; "wait NAME STATE"; other lines are commands; "root command": by root."""
     out, here = collections.defaultdict(list), None
-    for line in (HERE / "setups").read_text().splitlines():
+    for line in [line for path in sorted(HERE.glob("setups*")) for line in path.read_text().splitlines()]:
         if m := re.fullmatch(r"\[(.+)\]", line):
             here = m[1]
             out[here] = []

@@ -23,6 +23,7 @@ struct asking {
     struct plan_notes *notes;
     VEC(struct width) widths;
     int64_t now_unix;
+    bool hides; /* jobs of hidden partitions are left out */
     int code;
     struct err why;
     struct buf reply;
@@ -120,7 +121,34 @@ static struct job_info info_of(struct asking *q, const struct job *j) {
     return info;
 }
 
+static bool any_hidden(const struct view *v) {
+    const struct part *p;
+    for (uint64_t k = 0; (p = view_next_part(v, &k)); k++)
+        if (p->hidden)
+            return true;
+    return false;
+}
+
+/* In hidden partitions only. */
+static bool is_hidden(const struct asking *q, const struct job *j) {
+    const char *at = j->partition ? j->partition : j->spec->partition;
+    if (!at || !*at)
+        return false;
+    while (*at) {
+        char name[256];
+        snprintf(name, sizeof(name), "%.*s", (int)strcspn(at, ","), at);
+        const struct part *p = view_find_part(&q->view, name);
+        if (!p || !p->hidden)
+            return false;
+        at += strcspn(at, ",");
+        at += *at == ',';
+    }
+    return true;
+}
+
 static bool fits(const struct asking *q, const struct job *j) {
+    if (q->hides && is_hidden(q, j))
+        return false;
     return (q->req.with_ended || !job_is_over(j)) && (!q->req.user || str_eq(q->req.user, j->spec->user));
 }
 
@@ -208,6 +236,7 @@ void query_jobs(struct room *r, const struct who *who, const struct jobs_request
     q->req.user = arena_strdup(&q->arena, req->user);
     q->req.job_ids = arena_memdup(&q->arena, req->job_ids, req->n_job_ids * sizeof(*req->job_ids));
     state_view(r->state, &q->view);
+    q->hides = !req->show_hidden && !(who->is_admin && who->uid == 0) && any_hidden(&q->view);
     q->notes = plan_notes_take(r->plan);
     if (req->n_job_ids == 1 && !names_array(q)) { /* not worth a thread */
         work(q);
