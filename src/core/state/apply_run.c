@@ -246,7 +246,7 @@ void run_node_down(struct apply *ap, uint32_t job_id) {
     if (!old || !job_holds_nodes(old) || old->completing)
         return;
     struct job j = *old;
-    if (job_may_requeue(ap->s, old)) {
+    if (job_may_requeue(old)) {
         requeue_lost(ap, &j, NULL);
         return;
     }
@@ -274,9 +274,11 @@ static void node_ended(struct apply *ap, struct job *j, const struct cmd_node_do
     }
     uint32_t reason;
     uint32_t state = verdict(cmd, &reason);
-    if (state == JOB_NODE_FAIL && job_may_requeue(ap->s, j))
+    if (state == JOB_NODE_FAIL && job_may_requeue(j))
         requeue_lost(ap, j, cmd->new_sluid);
-    else if (is_batch || state != JOB_COMPLETED)
+    else if (job_rare_of(j)->everywhere && state == JOB_COMPLETED && others_run(j, cmd->node_id))
+        return; /* their scripts count as much */
+    else if (is_batch || job_rare_of(j)->everywhere || state != JOB_COMPLETED)
         run_end(ap, j, state, reason);
 }
 

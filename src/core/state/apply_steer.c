@@ -13,12 +13,8 @@ struct requeue {
     uint32_t n_used; /* sluids of the command */
 };
 
-bool job_may_requeue(const struct state *s, const struct job *j) {
-    const struct rconf *conf = s->cluster->conf;
-    const struct job_more *more = job_spec_more(j->spec);
-    if (j->spec->no_requeue || more->interactive)
-        return false;
-    return more->requeue || !conf || !conf->no_requeue;
+bool job_may_requeue(const struct job *j) {
+    return !j->spec->no_requeue && !job_spec_more(j->spec)->interactive;
 }
 
 uint32_t job_max_requeues(const struct state *s) {
@@ -43,7 +39,7 @@ static int requeue_one(struct apply *ap, const struct job *j, void *arg, bool dr
     struct requeue *rq = arg;
     if (j->state == JOB_PENDING && !j->completing)
         return E_JOB_PENDING;
-    if (!job_may_requeue(ap->s, j))
+    if (!job_may_requeue(j))
         return E_REQUEUE;
     if (dry)
         return 0;

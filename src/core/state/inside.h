@@ -157,7 +157,7 @@ int check_others(const struct state *s, struct err *e); /* arrays, steps, licenc
 /* ---- others ---- */
 
 void node_overlay_apply(struct apply *ap, struct node *n); /* apply_node.c: configuration and what was set by hand */
-bool job_may_requeue(const struct state *s, const struct job *j); /* apply_steer.c */
+bool job_may_requeue(const struct job *j); /* apply_steer.c */
 
 /* ---- run.c: what several commands do to a run ---- */
 

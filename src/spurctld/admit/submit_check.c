@@ -107,6 +107,7 @@ static int fill_defaults(struct check *st) {
             s->max_nodes = MAX(s->max_nodes > s->n_tasks ? s->n_tasks : s->max_nodes, 1u);
     }
     s->min_nodes = MAX(s->min_nodes, 1u);
+    s->no_requeue |= room_rconf(st->sub->room)->no_requeue && !job_spec_more(s)->requeue; /* as of now, as Slurm */
     fill_memory(st);
     if (s->nice > NICE_MAX || s->nice < -NICE_MAX)
         return err_set(st->e, E_SYNTAX, "Invalid nice value, must be between -%d and %d", NICE_MAX, NICE_MAX);
