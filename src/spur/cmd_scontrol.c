@@ -218,6 +218,8 @@ int cmd_scontrol(struct cli *c) {
     if (cli_options(c, cmd_scontrol_options(), &s, &r, true, &exit_code) &&
         (!s.json || json_doc_version(c, s.json_version, &exit_code)))
         exit_code = r.words.n ? scontrol_run(&s, r.words.p, r.words.n) : scontrol_prompt(&s);
+    if (s.verbose && c->client)
+        cli_say(c, "asked %s", spur_controllers(c->client));
     opt_fini(&r);
     return exit_code;
 }

@@ -93,7 +93,7 @@ int scontrol_reconfigure(struct scontrol *s) {
         fprintf(stderr, "slurm_reconfigure error:%s\n", scontrol_denied(rc, &e));
         return 1;
     }
-    for (uint32_t i = 0; i < reply.n_notes; i++)
+    for (uint32_t i = 0; i < reply.n_notes && !s->quiet; i++)
         cli_say(s->c, "%s", reply.notes[i]);
     return 0;
 }

@@ -204,7 +204,8 @@ int scontrol_wait_job(struct scontrol *s) {
         vec_fini(&rows.v);
         if (is_running && !is_ready)
             continue;
-        cli_say(s->c, is_ready ? "Nodes are ready for job %s" : "Job %s no longer running", word);
+        if (!s->quiet)
+            cli_say(s->c, is_ready ? "Nodes are ready for job %s" : "Job %s no longer running", word);
         return is_ready ? 0 : 1;
     }
 }
