@@ -87,6 +87,60 @@ static void submit_mixed(struct world *w, uint32_t n, uint32_t n_parts, uint32_t
     }
 }
 
+/* ---- everything that may be asked for ---- */
+
+static const char *const features[] = {"zen", "ib", "big"};
+
+/* A fifth of the nodes have eight GPUs of one of two types; each has some of three features. */
+static void rich_cluster(struct world *w) {
+    static const struct license lic[] = {{"matlab", 40}};
+    char name[32];
+    world_init(w);
+    w->conf = (struct rconf){.weight_age = 1000, .weight_job_size = 1000, .weight_partition = 1000, .licenses = lic, .n_licenses = 1};
+    for (uint32_t i = 1; i <= n_nodes; i++) {
+        static const char *const files[] = {"/dev/g0", "/dev/g1", "/dev/g2", "/dev/g3", "/dev/g4", "/dev/g5", "/dev/g6", "/dev/g7"};
+        struct gres g = {.name = "gpu", .type = i % 2 ? "a100" : "h100", .count = 8, .files = files, .n_files = 8};
+        snprintf(name, sizeof(name), "n%u", i);
+        world_put_node(w, &(struct node){.id = w->next_node++, .name = name, .cpus = NODE_CPUS, .mem_mb = NODE_MEM, .base = NODE_UP,
+                                         .weight = 1 + i % 3, .gres = &g, .n_gres = i % 5 == 0, .features = features, .n_features = 1 + i % 3});
+    }
+    static const char *const parts[] = {"debug", "long", "gpu"};
+    for (uint32_t p = 0; p < 3; p++)
+        world_part(w, (struct part){.name = parts[p], .all_nodes = true, .max_time_min = TIME_LIMIT_NONE, .default_time_min = 60,
+                                    .priority_tier = p == 2 ? 2 : 1});
+}
+
+/* So many jobs of a thousand shapes: GPUs by node, task and job, features, lists of partitions, licences, arrays, nodes for
+ * themselves, ranges of time. */
+static void submit_rich(struct world *w, uint32_t n) {
+    static const char *const wishes[] = {"zen", "zen&ib", "[ib|big]", "[zen*2&big*1]", "zen|big"};
+    static const char *const parts[] = {"debug", "long", "gpu", "debug,long", "gpu,debug"};
+    for (uint32_t i = 0; i < n; i++) {
+        uint64_t was = dice;
+        dice = 1000000 + i % 1000 * 64; /* its shape */
+        struct gres_ask g = {.name = "gpu", .type = roll(2) ? "a100" : NULL, .count = 1 + roll(8), .per = roll(3)};
+        struct license_ask lic = {"matlab", 1 + roll(3), false};
+        struct array_range r = {0, 1 + roll(100)};
+        struct job_more m = {0};
+        struct job_spec s = {.n_tasks = 1 + roll(roll(8) ? 32 : 500), .cpus_per_task = 1 + roll(4), .time_limit_min = 1 + roll(1440),
+                             .mem_node_mb = roll(3) ? 1 + roll(8000) : 0, .partition = parts[roll(5)], .more = &m, .uid = 1 + roll(50)};
+        s.n_tasks_given = s.n_tasks;
+        if (!roll(3))
+            m.gres = &g, m.n_gres = 1;
+        if (!roll(3))
+            m.features = wishes[roll(5)];
+        if (!roll(10))
+            m.licenses = &lic, m.n_licenses = 1;
+        if (!roll(5))
+            m.array_ranges = &r, m.n_array_ranges = 1, m.array_max_running = roll(20);
+        m.exclusive = roll(10) ? 0 : EXCLUSIVE_NODE;
+        m.time_min_min = roll(5) ? 0 : 1 + roll(60);
+        dice = was;
+        s.nice = roll(500);
+        world_submit(w, s, NOW - roll(5000));
+    }
+}
+
 static int by_time(const void *a, const void *b) {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
@@ -183,6 +237,14 @@ int main(int argc, char **argv) {
     run_jobs(&w, 12, 4);
     submit_mixed(&w, n_jobs, 10, 1);
     measure("quarter free, ten partitions of all nodes", &w);
+    rich_cluster(&w);
+    run_jobs(&w, 15, 4);
+    submit_rich(&w, n_jobs);
+    measure("nearly full, 1,000 shapes, GPUs and features", &w);
+    rich_cluster(&w);
+    run_jobs(&w, 8, 4);
+    submit_rich(&w, n_jobs);
+    measure("half free, 1,000 shapes, GPUs and features", &w);
     struct job_spec s = {.n_tasks = 1, .min_nodes = 1, .cpus_per_task = 1};
     measure_submit("submit: one task", "debug", s, 0);
     measure_submit("submit: one task, a partition of three nodes", "last", s, 0);

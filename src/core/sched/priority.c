@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Each factor is a fraction between 0 and 1, times its weight; integers throughout: every machine gets the same.
+ * Each factor is a fraction between 0 and 1, times its weight; integers throughout: every machine gets the same. As recorded,
+ * the sum is cut to whole points, while sprio rounds each factor by itself.
  *
  *     age        time since it could have started, up to max_age
  *     size       half the share of the cluster's nodes, half the share of its CPUs: large jobs come first, as in Slurm
@@ -18,35 +19,49 @@
 
 #define DEFAULT_MAX_AGE 604800u /* Slurm's PriorityMaxAge: 7 days */
 
-static uint64_t fraction(uint64_t weight, uint64_t part, uint64_t whole) {
-    return whole ? weight * MIN(part, whole) / whole : 0; /* all three are below 2^32 */
+/* In thousandths of a point, so that what the factors leave over isn't lost before they are summed up. */
+static int64_t fraction(uint64_t weight, uint64_t part, uint64_t whole) {
+    return whole ? (int64_t)((unsigned __int128)weight * 1000 * MIN(part, whole) / whole) : 0; /* weights are below 2^32 */
 }
 
-static uint64_t age_points(const struct rconf *c, const struct job *j, int64_t now) {
+static int64_t age_points(const struct rconf *c, const struct job *j, int64_t now) {
     int64_t since = j->eligible_unix ? j->eligible_unix : j->submit_ms / 1000;
     uint64_t age = now > since ? (uint64_t)(now - since) : 0;
     return fraction(c->weight_age, age, c->max_age_secs ? c->max_age_secs : DEFAULT_MAX_AGE);
 }
 
-static uint64_t size_points(const struct priority_scale *s, const struct job *j) {
+static int64_t size_points(const struct priority_scale *s, const struct job *j) {
     const struct job_spec *spec = j->spec;
     uint64_t cpus = (uint64_t)MAX(spec->n_tasks, 1) * MAX(spec->cpus_per_task, 1);
     uint64_t w = s->conf->weight_job_size;
     return (fraction(w, MAX(spec->min_nodes, 1), s->n_nodes) + fraction(w, cpus, s->n_cpus)) / 2;
 }
 
-uint64_t priority_of(const struct priority_scale *s, const struct job *j, uint32_t factor, int64_t now) {
+static uint64_t rounded(int64_t milli) {
+    return (uint64_t)(milli + 500) / 1000;
+}
+
+uint64_t priority_points_of(const struct priority_scale *s, const struct job *j, uint32_t factor, int64_t now,
+                            struct priority_points *out) {
+    int64_t age = 0, size = 0, part = 0;
+    if (s->conf) {
+        age = s->conf->weight_age ? age_points(s->conf, j, now) : 0;
+        size = s->conf->weight_job_size ? size_points(s, j) : 0;
+        part = s->conf->weight_partition ? fraction(s->conf->weight_partition, factor, s->max_factor) : 0;
+    }
+    *out = (struct priority_points){rounded(age), rounded(size), rounded(part), MAX(MIN(j->nice, NICE_MAX), -(int64_t)NICE_MAX),
+                                    job_rare_of(j)->priority_set != 0};
     if (j->hold != HOLD_NONE)
         return 0;
-    if (job_rare_of(j)->priority_set)
+    if (out->is_set)
         return job_rare_of(j)->priority_set - 1;
-    int64_t points = 0;
-    if (s->conf) {
-        points = (int64_t)age_points(s->conf, j, now) + (int64_t)size_points(s, j);
-        points += (int64_t)fraction(s->conf->weight_partition, factor, s->max_factor);
-    }
-    points -= MAX(MIN(j->nice, NICE_MAX), -(int64_t)NICE_MAX);
+    int64_t points = (age + size + part) / 1000 - out->nice;
     return points > 1 ? (uint64_t)points : 1;
+}
+
+uint64_t priority_of(const struct priority_scale *s, const struct job *j, uint32_t factor, int64_t now) {
+    struct priority_points points;
+    return priority_points_of(s, j, factor, now, &points);
 }
 
 /* The highest factor of the partitions in "a,b". */
@@ -92,15 +107,20 @@ int64_t sched_last_start(const struct view *v, const struct job *j) {
     return last;
 }
 
-uint64_t sched_priority(const struct view *v, const struct job *j, int64_t now_unix) {
-    struct priority_scale s = {.conf = v->cluster->conf};
+void priority_scale_of(const struct view *v, struct priority_scale *out) {
+    *out = (struct priority_scale){.conf = v->cluster->conf};
     const struct node *n;
     for (uint64_t k = 0; (n = view_next_node(v, &k)); k++) {
-        s.n_nodes++;
-        s.n_cpus += n->cpus;
+        out->n_nodes++;
+        out->n_cpus += n->cpus;
     }
     const struct part *p;
     for (uint64_t k = 0; (p = view_next_part(v, &k)); k++)
-        s.max_factor = MAX(s.max_factor, priority_factor(p));
+        out->max_factor = MAX(out->max_factor, priority_factor(p));
+}
+
+uint64_t sched_priority(const struct view *v, const struct job *j, int64_t now_unix) {
+    struct priority_scale s;
+    priority_scale_of(v, &s);
     return priority_of(&s, j, factor_of(v, j->spec->partition), now_unix);
 }

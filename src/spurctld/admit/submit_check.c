@@ -163,9 +163,9 @@ static int check_times(struct check *st) {
         return err_set(st->e, E_SYNTAX, "%u is no signal", more->signal);
     if (!more->deadline_unix)
         return 0;
-    int64_t least = more->time_min_min ? more->time_min_min : limit == TIME_LIMIT_NONE ? 0 : limit;
+    struct job j = {.spec = s};
     int64_t from = MAX(room_now_unix(st->sub->room), s->begin_unix);
-    return from + 60 * least > more->deadline_unix ? err_set(st->e, E_BEGIN_TIME, NULL) : 0;
+    return from > sched_last_start(&st->view, &j) ? err_set(st->e, E_TIME_LIMIT, NULL) : 0;
 }
 
 /* An id that is an array's means all of its tasks, and is shown so. */

@@ -14,6 +14,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "core/model/text.h"
+#include "core/sched/priority.h"
 #include "make_view.h"
 
 #define NOW 1000000
@@ -417,6 +418,30 @@ static void deadlines(void **state) {
     world_end(&w, a);
 }
 
+/* The parts that sprio shows, and their sum, as recorded with PriorityWeightJobSize=500, Age=1000, Partition=100. */
+static void factors(void **state) {
+    w.conf.weight_age = 1000, w.conf.weight_job_size = 500, w.conf.weight_partition = 100;
+    const struct {
+        uint32_t nodes;
+        int64_t nice, size, sum;
+    } rows[] = {{2, 5, 90, 184}, {4, 0, 179, 279}, {1, 0, 45, 144}};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        uint32_t id = world_submit(&w, (struct job_spec){.n_tasks = rows[i].nodes, .min_nodes = rows[i].nodes, .nice = rows[i].nice}, NOW);
+        struct view v = world_view(&w);
+        struct priority_scale s;
+        struct priority_points f;
+        priority_scale_of(&v, &s);
+        assert_int_equal(priority_points_of(&s, cow_get(w.jobs.root, id), 1, NOW, &f), rows[i].sum);
+        assert_int_equal(f.size, rows[i].size);
+        assert_int_equal(f.partition, 100);
+        assert_int_equal(f.age, 0);
+        assert_int_equal(f.nice, rows[i].nice);
+        assert_int_equal(sched_priority(&v, cow_get(w.jobs.root, id), NOW), rows[i].sum);
+        priority_points_of(&s, cow_get(w.jobs.root, id), 1, NOW + 7 * 86400 / 4, &f);
+        assert_int_equal(f.age, 250);
+    }
+}
+
 static void would(void **state) {
     struct job_more m;
     struct sched_would out;
@@ -457,6 +482,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(as_recorded), TEST(at_submit), TEST(devices), TEST(promised_devices), TEST(arrays), TEST(array_fills),
         TEST(licences), TEST(whose_node), TEST(shared_cpus), TEST(bounds_of_a_partition), TEST(deadlines), TEST(would),
+        TEST(factors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

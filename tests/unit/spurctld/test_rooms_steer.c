@@ -439,7 +439,7 @@ static void a_deadline_that_cannot_be_kept_ends_the_job(void **state) {
     rig_run(&g, 40000);
     assert_int_equal(rig_job(&g, id)->state, JOB_DEADLINE);
     assert_int_equal(rig_submit_spec(&g, 1000, &spec, SCRIPT), 0);
-    assert_int_equal(g.code, E_BEGIN_TIME);
+    assert_int_equal(g.code, E_TIME_LIMIT);
     more = (struct job_more){.time_min_min = 9};
     assert_int_equal(rig_submit_spec(&g, 1000, &spec, SCRIPT), 0);
     assert_int_equal(g.code, E_TIME_MIN);
