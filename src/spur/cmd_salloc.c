@@ -26,7 +26,7 @@ const struct opt_table *cmd_salloc_options(void) {
         .brief = "[-N numnodes|[min nodes]-[max nodes]] [-n num-processors] [-c ncpus] [-p partition]\n"
                  "     [-t minutes] [-D path] [-J jobname] [-I[secs]] [--mem=MB] [--gres=list] [--gpus=n]\n"
                  "     [--exclusive[=user]] [-w hosts] [-x hosts] [-K[signal]] [--no-shell] [command [args...]]",
-        .usage_exit = 255, .stop_at_word = true, .env_prefix = {"SALLOC_"},
+        .usage_exit = 255, .stop_at_word = true, .words = "commands", .env_prefix = {"SALLOC_"},
         .note = "Options of Slurm that are not listed are refused by name: see docs/compatibility.md."};
     t.row = job_option_rows(JOB_SALLOC, &t.n);
     return &t;

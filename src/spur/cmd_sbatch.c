@@ -14,6 +14,8 @@
 
 #include "base/mem.h"
 #include "spur/command.h"
+#include "spur/flavor.h"
+#include "spur/hint.h"
 #include "spur/job_options.h"
 #include "spur/sbatch.h"
 
@@ -31,7 +33,7 @@ const struct opt_table *cmd_sbatch_options(void) {
                  "     [--ntasks-per-node=n] [--mem-per-cpu=MB] [--time-min=minutes] [--deadline=time]\n"
                  "     [--test-only] [--propagate[=rlimits]] [--requeue] [--no-requeue] [--wait] [--quiet]\n"
                  "     executable [args...] | --wrap=command",
-        .usage_exit = 255, .stop_at_word = true,
+        .usage_exit = 255, .stop_at_word = true, .words = "files",
         .env_prefix = {"SBATCH_", "SPUR_"},
         .note = "Options of Slurm that are not listed are refused by name: see docs/compatibility.md."};
     t.row = job_option_rows(JOB_SBATCH, &t.n);
@@ -72,7 +74,9 @@ static int refuse_job(const struct sbatch *s, int code, const char *text) {
     } else if (code == E_PARTITION && s->spec.partition) {
         cli_error(s->c, "invalid partition specified: %s", s->spec.partition);
     }
-    cli_error(s->c, "Batch job submission failed: %s", last ? last + 1 : text);
+    bool is_kind = code == E_UNSUPPORTED && s->spec.dependency && cli_policy()->plain_reasons;
+    cli_error(s->c, "Batch job submission failed: %s%s", last ? last + 1 : text, is_kind ? " (dependency)" : "");
+    hint_refused_job(s->c, code, &s->spec);
     return 1;
 }
 
@@ -235,10 +239,12 @@ int cmd_sbatch(struct cli *c) {
     bool ok = read_options(&s, &r, &script, &exit_code);
     if (ok && s.verbose)
         show_options(c, &r);
-    if (ok && job_ask_settle(&s.ask))
+    if (ok && job_ask_settle(&s.ask)) {
+        job_ask_all_named(&s.ask);
         exit_code = submit(&s, &script);
-    else
+    } else {
         exit_code = exit_error(ok ? 1 : exit_code);
+    }
     opt_fini(&r);
     return exit_code;
 }

@@ -65,7 +65,7 @@ const struct opt_table *cmd_scancel_options(void) {
     static const struct opt_table t = {
         .usage = "[OPTIONS] [job_id] [job_id...]", .brief = "[-bfi] [-s signal] [-t state] [-u user] [--me] [-n job_name]\n"
         "     [-p partition] [-q qos] [-A account] [-w hosts] [-Qv] [job_id...]",
-        .row = rows, .n = ARRAY_LEN(rows), .usage_exit = 1, .env_prefix = {"SCANCEL_"}};
+        .row = rows, .n = ARRAY_LEN(rows), .usage_exit = 1, .words = "jobs", .env_prefix = {"SCANCEL_"}};
     return &t;
 }
 

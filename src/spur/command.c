@@ -64,6 +64,18 @@ const struct command *command_find(const char *verb, bool *out_is_keyword) {
     return command_slurm(verb);
 }
 
+size_t command_alias_count(void) {
+    return ARRAY_LEN(others);
+}
+
+const char *command_alias_name(size_t i) {
+    return others[i].name;
+}
+
+const char *command_alias_of(size_t i) {
+    return others[i].kind == OTHER_ALIAS ? others[i].of : NULL;
+}
+
 const char *command_not_yet(const char *name) {
     for (size_t i = 0; i < ARRAY_LEN(others); i++) {
         if (others[i].kind != OTHER_NOT_YET)

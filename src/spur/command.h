@@ -22,6 +22,9 @@ const struct command *command_at(size_t i);
 const struct command *command_slurm(const char *name); /* "sbatch"; NULL: none */
 /* Verb, alias, keyword or Slurm's name; NULL: none. */
 const struct command *command_find(const char *verb, bool *out_is_keyword);
+size_t command_alias_count(void); /* other verbs: */
+const char *command_alias_name(size_t i);
+const char *command_alias_of(size_t i); /* the verb that it stands for; NULL: it is none but a keyword of a command */
 const char *command_not_yet(const char *name); /* the other name of a command that is not there yet; NULL */
 
 #define COMMAND(verb, slurm, group, descriptor, doc)                                                                   \

@@ -4,6 +4,8 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "base/mem.h"
+#include "base/near.h"
 #include "spur/version.h"
 
 void opt_init(struct opt_run *r, const struct opt_table *t, const char *prog, void *ctx) {
@@ -37,15 +39,28 @@ int opt_bad_value(struct opt_run *r, const struct opt_row *o) {
     return opt_bad(r, r->table->usage_exit, "Invalid --%s specification", o->name);
 }
 
-/* getopt's own complaints have no "error:". */
-__attribute__((format(printf, 2, 3))) static bool misuse(struct opt_run *r, const char *fmt, ...) {
+/* getopt's own complaints have no "error:". `near` (may be NULL): what was perhaps meant. */
+__attribute__((format(printf, 3, 4))) static bool misuse(struct opt_run *r, const char *near, const char *fmt, ...) {
     va_list ap;
     va_start(ap, fmt);
     str_addf(&r->err, "%s: ", r->prog);
     str_vaddf(&r->err, fmt, ap);
-    str_addf(&r->err, "\nTry \"%s --help\" for more information\n", r->prog);
+    str_addc(&r->err, '\n');
+    if (near)
+        str_addf(&r->err, "%s: did you mean '--%s'?\n", r->prog, near);
+    str_addf(&r->err, "Try \"%s --help\" for more information\n", r->prog);
     va_end(ap);
     return stop(r, r->table->usage_exit);
+}
+
+/* The option that works and is written almost so. */
+static const char *near_option(const struct opt_table *t, const char *text, size_t n) {
+    autofree char *word = xstrndup(text, n);
+    struct near near = near_to(word);
+    for (size_t i = 0; i < t->n; i++)
+        if (t->row[i].kind != OPT_NOT_YET && !(t->row[i].flags & OPT_HIDDEN))
+            near_try(&near, t->row[i].name);
+    return near.best;
 }
 
 /* Where the words stand, and where the reader is in them. */
@@ -100,9 +115,9 @@ static const struct opt_row *find_long(struct opt_run *r, const char *text, size
     if (n_found == 1)
         return found;
     if (n_found)
-        misuse(r, "option '--%s' is ambiguous; possibilities:%s", text, str_text(&possible));
+        misuse(r, NULL, "option '--%s' is ambiguous; possibilities:%s", text, str_text(&possible));
     else
-        misuse(r, "unrecognized option '--%s'", text);
+        misuse(r, near_option(r->table, text, n), "unrecognized option '--%s'", text);
     return NULL;
 }
 
@@ -114,11 +129,11 @@ static bool read_long(struct opt_run *r, struct reader *rd, const char *text) {
         return false;
     const char *value = equals ? equals + 1 : NULL;
     if (value && !o->arg)
-        return misuse(r, "option '--%s' doesn't allow an argument", o->name);
+        return misuse(r, NULL, "option '--%s' doesn't allow an argument", o->name);
     if (!value && o->arg) {
         value = next_word(rd, o);
         if (!value && !(o->flags & OPT_MAYBE))
-            return misuse(r, "option '--%s' requires an argument", o->name);
+            return misuse(r, NULL, "option '--%s' requires an argument", o->name);
     }
     return add(r, rd, o, value);
 }
@@ -134,7 +149,7 @@ static bool read_letters(struct opt_run *r, struct reader *rd, const char *text)
     for (const char *c = text; *c; c++) {
         const struct opt_row *o = find_letter(r->table, *c);
         if (!o)
-            return misuse(r, "invalid option -- '%c'", *c);
+            return misuse(r, NULL, "invalid option -- '%c'", *c);
         if (!o->arg) {
             if (!add(r, rd, o, NULL))
                 return false;
@@ -144,7 +159,7 @@ static bool read_letters(struct opt_run *r, struct reader *rd, const char *text)
         if (!value) {
             value = next_word(rd, o);
             if (!value && !(o->flags & OPT_MAYBE))
-                return misuse(r, "option requires an argument -- '%c'", *c);
+                return misuse(r, NULL, "option requires an argument -- '%c'", *c);
         }
         return add(r, rd, o, value);
     }

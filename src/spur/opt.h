@@ -56,6 +56,7 @@ struct opt_table {
     bool stop_at_word; /* the first word that is no option ends the options (sbatch: the script's own follow) */
     const char *env_prefix[3]; /* the first one that is set counts; NULL ends */
     const char *note;  /* end of --help; may be NULL */
+    const char *words; /* what stands behind the options, for completion (complete.h): "jobs"; NULL: nothing is known */
 };
 
 struct opt_item {

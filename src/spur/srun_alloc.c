@@ -11,6 +11,7 @@
 
 #include "base/mem.h"
 #include "spur/command.h"
+#include "spur/hint.h"
 #include "spur/srun.h"
 
 #define QUIET_MS 400 /* a job that starts so soon was not queued, for people */
@@ -66,6 +67,7 @@ static void complain(const struct srun_alloc *a, int code, const char *text) {
         cli_error(c, "Job submit/allocate failed: %s", text);
     else
         cli_error(c, "Unable to allocate resources: %s", text);
+    hint_refused_job(c, code, &a->s->job.spec);
 }
 
 /* --test-only: when and where. */

@@ -99,7 +99,7 @@ const struct opt_table *cmd_srun_options(void) {
                  "     [--mem=MB] [--gres=list] [--gpus=n] [--overlap] [--exact] [--exclusive[=user]]\n"
                  "     [--multi-prog] [--pty] [--export=names] [-m block|cyclic] [-w hosts] [-x hosts]\n"
                  "     executable [args...]",
-        .usage_exit = 255, .stop_at_word = true,
+        .usage_exit = 255, .stop_at_word = true, .words = "commands",
         .env_prefix = {"SLURM_", "SRUN_", "SPUR_"},
         .note = "Options of Slurm that are not listed are refused by name: see docs/compatibility.md."};
     t.row = job_option_rows(JOB_SRUN, &t.n);

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A hint behind an error: the name that was perhaps meant. One line "PROG: did you mean 'debug'?" on stderr.
+ */
+#ifndef SPUR_SPUR_HINT_H
+#define SPUR_SPUR_HINT_H
+
+#include "base/near.h"
+#include "spur/cli.h"
+
+/* Nothing where nothing is near enough. */
+void hint_near(const struct cli *c, const struct near *n);
+/* What the controller refused a job for: unknown partitions and nodes of it are looked up among those that there are. */
+void hint_refused_job(struct cli *c, int code, const struct job_spec *s);
+
+#endif
