@@ -80,6 +80,8 @@ static int add_token(struct str *metadata, bool *out_has_token, struct err *e) {
     const char *jwt = getenv("SPUR_JWT");
     if (!jwt || !*jwt)
         jwt = getenv("SLURM_JWT");
+    if (!jwt || !*jwt)
+        jwt = getenv("SPUR_AUTH_TOKEN"); /* AMD Spur's name of it */
     *out_has_token = jwt && *jwt;
     if (!*out_has_token)
         return 0;

@@ -102,4 +102,5 @@ void compat_page(struct str *out) {
             "- Programs that are linked against Slurm's library (PySlurm, libslurm-perl, slurm-drmaa, pam_slurm_adopt, plugins)\n"
             "  can't work: there is no such library here.\n");
     flavor_print(out);
+    compat_amd(out);
 }

@@ -8,5 +8,7 @@
 #include "base/str.h"
 
 void compat_page(struct str *out);
+/* AMD Spur's flags and variables: compat_amd.c. */
+void compat_amd(struct str *out);
 
 #endif

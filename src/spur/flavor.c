@@ -21,5 +21,4 @@ void flavor_print(struct str *out) {
 #define ROW(type, field, slurm, amd, about, slurms, amds) str_add(out, "| " about " | " slurms " | " amds " |\n");
     POLICIES(ROW)
 #undef ROW
-    str_add(out, "\nBatch scripts run on the first node of a job alone, and tasks of arrays have Slurm's names, with both.\n");
 }

@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "core/model/text.h"
+#include "spur/flavor.h"
 
 bool job_is_pending(const struct job *j) {
     return j->state == JOB_PENDING && !j->completing;
@@ -45,8 +46,9 @@ void job_task_text(const struct job *j, struct str *out) {
 
 /* An array that was cancelled as a whole while it waited has nothing left to list. */
 void job_id_text(const struct job *j, struct str *out) {
-    if (!j->array || (!j->array->task && !j->array->n_pending)) {
-        str_addf(out, "%u", j->array ? j->array->job_id : j->id);
+    bool raw = cli_policy()->raw_task_ids && j->array && j->array->task;
+    if (!j->array || raw || (!j->array->task && !j->array->n_pending)) {
+        str_addf(out, "%u", j->array && !raw ? j->array->job_id : j->id);
         return;
     }
     str_addf(out, j->array->task ? "%u_" : "%u_[", j->array->job_id);
@@ -104,7 +106,7 @@ int64_t job_start_unix(const struct job_info *ji) {
         return j->start_ms / 1000;
     if (ji->expected_start_unix)
         return ji->expected_start_unix;
-    return j->hold ? 0 : j->spec->begin_unix;
+    return j->spec->begin_unix;
 }
 
 /* How long it has stood still so far; now_ms 0: up to the last resume. */

@@ -252,6 +252,9 @@ static void add_task(const struct job_select *s, const struct job_info *ji, uint
     a->pending = NULL;
     a->n_pending = 0;
     j->array = a;
+    const struct job_more *more = job_spec_more(j->spec);
+    if (a->first_id)
+        j->id = a->first_id + array_rank(more->array_ranges, more->n_array_ranges, task);
     row.job = j;
     vec_push(&out->v, row);
 }
@@ -261,6 +264,7 @@ void job_select_rows(const struct job_select *s, const struct job_info *ji, bool
         return;
     const struct job_array *a = ji->job->array;
     bool is_whole_array = !a || a->task || is_whole(s, a);
+    each_task |= a && a->first_id;
     if (!a || a->task || (!each_task && is_whole_array)) {
         vec_push(&out->v, *ji);
         return;

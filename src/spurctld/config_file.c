@@ -8,7 +8,9 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/log.h"
 #include "base/mem.h"
+#include "core/model/policy.h"
 #include "io/cred/cred.h"
 #include "io/toml/toml.h"
 
@@ -79,18 +81,22 @@ int config_file_load(const char *path, struct arena *a, struct conf *out, struct
 }
 
 /* AMD Spur's jwt_key may be the path of a file. */
-static int read_key(const char *name, const char *text, const char *file, struct secret *out, struct err *e) {
+static int read_key(const char *name, const char *text, const char *file, size_t least, struct secret *out, struct err *e) {
     if (!text && !file)
         return 0;
     bool is_path = text && text[0] == '/';
-    int rc = cred_secret_from(is_path ? NULL : text, is_path ? text : file, out, e);
+    int rc = cred_secret_from(is_path ? NULL : text, is_path ? text : file, least, out, e);
+    if (!rc && out->n < CRED_SECRET_MIN)
+        log_warn("[auth] %s has %zu bytes: a key of less than %d can be guessed, and with it anybody's name taken", name, out->n,
+                 CRED_SECRET_MIN);
     return rc ? err_wrap(e, "[auth] %s", name) : 0;
 }
 
 int config_file_jwt(const struct conf *c, struct secret *out, struct secret *out_old, struct err *e) {
-    int rc = read_key("jwt_key", c->jwt_key, c->jwt_key_file, out, e);
+    size_t least = policy_of((enum flavor)c->rep.flavor)->short_keys ? 1 : CRED_SECRET_MIN;
+    int rc = read_key("jwt_key", c->jwt_key, c->jwt_key_file, least, out, e);
     if (!rc)
-        rc = read_key("jwt_key_old", c->jwt_key_old, c->jwt_key_old_file, out_old, e);
+        rc = read_key("jwt_key_old", c->jwt_key_old, c->jwt_key_old_file, least, out_old, e);
     if (!rc && out_old->n && !out->n)
         rc = err_set(e, E_CONFIG, "[auth] jwt_key_old: there is no jwt_key beside it");
     if (rc) {

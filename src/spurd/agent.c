@@ -226,11 +226,18 @@ static void die_now(int signo) {
     _exit(0);
 }
 
+static void on_left(void *arg) {
+    struct agent *a = arg;
+    loop_stop(a->loop);
+}
+
 static void on_stop(void *arg, int signo) {
     struct agent *a = arg;
     log_info("stopping on signal %d; %zu runs go on", signo, table_count(a->table));
     signal(SIGALRM, die_now); /* a name service that hangs must not hold us */
     alarm(STOP_SECS);
+    if (signo == SIGTERM && a->report && report_leave(a->report, on_left))
+        return;
     loop_stop(a->loop);
 }
 
@@ -255,6 +262,7 @@ static int make_node(struct agent *a, struct err *e) {
         code = cred_key_load_or_make(path, &a->key, e);
     if (code)
         return code;
+    facts_labels(o->label, o->n_labels, &a->arena, &a->node);
     a->node.gres = gres.p;
     a->node.n_gres = gres.n;
     a->node.public_key = a->key.pub.b;

@@ -145,6 +145,15 @@ void facts_node(const char *name, uint32_t cpus, uint64_t mem_mb, const char *fe
     out->agent_start_unix = time(NULL);
 }
 
+void facts_labels(const char *const *label, uint32_t n, struct arena *a, struct node *out) {
+    struct selector *list = arena_calloc(a, n + 1, sizeof(*list));
+    for (uint32_t i = 0; i < n; i++) {
+        size_t key = strcspn(label[i], "=");
+        list[i] = (struct selector){arena_strndup(a, label[i], key), arena_strdup(a, label[i] + key + 1)};
+    }
+    labels_change(NULL, 0, list, n, false, a, &out->labels, &out->n_labels);
+}
+
 void facts_sample(uint32_t *out_load, uint64_t *out_free_mb) {
     double load;
     uint64_t free_kb = value_of("/proc/meminfo", "MemAvailable:");

@@ -14,6 +14,8 @@
  * 0: what the machine has. `features` is "a,b" or NULL. */
 void facts_node(const char *name, uint32_t cpus, uint64_t mem_mb, const char *features, struct arena *a,
                 struct node *out);
+/* KEY=VALUE words, which were checked; the last of a key counts. Texts are in the arena. */
+void facts_labels(const char *const *label, uint32_t n, struct arena *a, struct node *out);
 /* Load in hundredths + 1 and free memory in MiB + 1; 0: not known. */
 void facts_sample(uint32_t *out_load, uint64_t *out_free_mb);
 /* The address under which controllers reach this machine: `listen`'s own, if that is one; NULL for a wildcard. */

@@ -39,6 +39,7 @@ static const char help_text[] =
     "  -f, --config FILE          spur.conf, read for [logging] (default " CONFIG_PATH " where it exists)\n"
     "  --cpus N, --memory-mb N    sizes to register (default: the machine's)\n"
     "  --features A,B             features to register\n"
+    "  --label KEY=VALUE          a label to register; may be repeated (SPUR_NODE_LABELS: KEY=VALUE,…)\n"
     "  --gres NAME[:TYPE]:N,…     generic resources to register, such as gpu:a100:2\n"
     "  --gres-files FILES         device files of the first of them, such as /dev/nvidia[0-1]\n"
     "  --gres-config FILE         the same from lines as Slurm's gres.conf has them\n"
@@ -55,7 +56,7 @@ static const char help_text[] =
     "  -h, --help\n";
 
 enum { OPT_CONTROLLER = 256, OPT_LISTEN, OPT_ADDRESS, OPT_STATE_DIR, OPT_TOKEN, OPT_KEY, OPT_CPUS, OPT_MEMORY,
-       OPT_FEATURES, OPT_GRES, OPT_GRES_FILES, OPT_GRES_CONFIG, OPT_CONTAINMENT, OPT_LEVEL, OPT_FORMAT, OPT_FILE, OPT_READY, OPT_READY_FD, OPT_SCALE, OPT_FAULTS };
+       OPT_FEATURES, OPT_LABEL, OPT_GRES, OPT_GRES_FILES, OPT_GRES_CONFIG, OPT_CONTAINMENT, OPT_LEVEL, OPT_FORMAT, OPT_FILE, OPT_READY, OPT_READY_FD, OPT_SCALE, OPT_FAULTS };
 
 static const struct option table[] = {
     {"controller", required_argument, NULL, OPT_CONTROLLER},
@@ -69,6 +70,7 @@ static const struct option table[] = {
     {"cpus", required_argument, NULL, OPT_CPUS},
     {"memory-mb", required_argument, NULL, OPT_MEMORY},
     {"features", required_argument, NULL, OPT_FEATURES},
+    {"label", required_argument, NULL, OPT_LABEL},
     {"gres", required_argument, NULL, OPT_GRES},
     {"gres-files", required_argument, NULL, OPT_GRES_FILES},
     {"gres-config", required_argument, NULL, OPT_GRES_CONFIG},
@@ -154,6 +156,41 @@ static bool take_text(int c, const char *text, struct options *o) {
     return true;
 }
 
+static const char *env(const char *name) {
+    const char *v = getenv(name);
+    return v && *v ? v : NULL;
+}
+
+static bool take_label(const char *text, struct options *o) {
+    const char *equals = strchr(text, '=');
+    auto_str key = {0};
+    str_addn(&key, text, equals ? (size_t)(equals - text) : 0);
+    if (!equals || !label_key_ok(str_text(&key)) || !label_value_ok(equals + 1)) {
+        fprintf(stderr, "spurd: error: --label takes KEY=VALUE, not '%s'\n", text);
+        return false;
+    }
+    if (o->n_labels == LABELS_MAX) {
+        fprintf(stderr, "spurd: error: more than %u labels\n", LABELS_MAX);
+        return false;
+    }
+    o->label[o->n_labels++] = text;
+    return true;
+}
+
+/* SPUR_NODE_LABELS counts where no flag says a label. */
+static bool take_env_labels(struct options *o) {
+    static char copy[65536];
+    const char *text = env("SPUR_NODE_LABELS");
+    char *save = NULL;
+    if (o->n_labels || !text)
+        return true;
+    snprintf(copy, sizeof(copy), "%s", text);
+    for (char *word = strtok_r(copy, ",", &save); word; word = strtok_r(NULL, ",", &save))
+        if (!take_label(word, o))
+            return false;
+    return true;
+}
+
 static bool check_logging(const struct options *o) {
     enum log_level level;
     if (o->log_level && log_level_parse(o->log_level, &level)) {
@@ -185,11 +222,6 @@ static bool check(const struct options *o, int argc, char **argv) {
         return false;
     }
     return check_logging(o);
-}
-
-static const char *env(const char *name) {
-    const char *v = getenv(name);
-    return v && *v ? v : NULL;
 }
 
 static void make_parents(char *path) {
@@ -242,6 +274,10 @@ enum options_do options_read(int argc, char **argv, struct options *out) {
         case 'V': puts("spur " SPUR_VERSION); return OPTIONS_DONE;
         case 'D': break;
         case OPT_FAULTS: out->test_faults = true; break;
+        case OPT_LABEL:
+            if (!take_label(optarg, out))
+                return OPTIONS_WRONG;
+            break;
         case '?': fputs("Try \"spurd --help\" for more information\n", stderr); return OPTIONS_WRONG;
         case OPT_CONTAINMENT:
             if (!take_containment(optarg, out))
@@ -252,6 +288,8 @@ enum options_do options_read(int argc, char **argv, struct options *out) {
                 return OPTIONS_WRONG;
         }
     }
+    if (!take_env_labels(out))
+        return OPTIONS_WRONG;
     fill_defaults(out);
     return check(out, argc, argv) ? OPTIONS_RUN : OPTIONS_WRONG;
 }

@@ -12,9 +12,13 @@
 #include "base/err.h"
 #include "spurd/gres.h"
 
+#define LABELS_MAX 256
+
 struct options {
     const char *controllers, *listen, *hostname, *address, *state_dir, *token, *controller_key, *config;
     const char *gres, *gres_files, *gres_config;
+    const char *label[LABELS_MAX]; /* KEY=VALUE */
+    uint32_t n_labels;
     const char *features, *log_level, *log_format, *log_file, *ready_file;
     uint32_t cpus;
     uint64_t memory_mb;

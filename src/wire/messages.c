@@ -116,6 +116,12 @@ REC_DEFINE(hold_request, HOLD_REQUEST_FIELDS)
 #define REC_SELF jobs_request
 REC_DEFINE(jobs_request, JOBS_REQUEST_FIELDS)
 #undef REC_SELF
+#define REC_SELF priority_parts
+REC_DEFINE(priority_parts, PRIORITY_PARTS_FIELDS)
+#undef REC_SELF
+#define REC_SELF priority_weights
+REC_DEFINE(priority_weights, PRIORITY_WEIGHTS_FIELDS)
+#undef REC_SELF
 #define REC_SELF job_info
 REC_DEFINE(job_info, JOB_INFO_FIELDS)
 #undef REC_SELF

@@ -123,8 +123,21 @@ REC_DECLARE(hold_request, HOLD_REQUEST_FIELDS)
     F(STR, user, 2, _)                                                                                                 \
     F(BOOL, with_ended, 3, _) /* also those that are over */                                                          \
     F(BOOL, with_steps, 4, _) /* with the steps that they have */                                                     \
-    F(BOOL, show_hidden, 5, _) /* also those of hidden partitions */
+    F(BOOL, show_hidden, 5, _) /* also those of hidden partitions */                                                  \
+    F(BOOL, with_parts, 6, _)  /* with what their priorities are made of */
 REC_DECLARE(jobs_request, JOBS_REQUEST_FIELDS)
+/* Of a waiting job's priority, for one of its partitions. */
+#define PRIORITY_PARTS_FIELDS(F)                                                                                      \
+    F(STR, partition, 1, _)                                                                                           \
+    F(U64, priority, 2, _) /* all together */                                                                         \
+    F(U64, age, 3, _)                                                                                                 \
+    F(U64, size, 4, _)                                                                                                \
+    F(U64, partition_points, 5, _)                                                                                    \
+    F(I64, nice, 6, _)                                                                                                \
+    F(BOOL, is_set, 7, _) /* by an administrator: the parts don't count */
+REC_DECLARE(priority_parts, PRIORITY_PARTS_FIELDS)
+#define PRIORITY_WEIGHTS_FIELDS(F) F(U32, age, 1, _) F(U32, size, 2, _) F(U32, partition, 3, _)
+REC_DECLARE(priority_weights, PRIORITY_WEIGHTS_FIELDS)
 #define JOB_INFO_FIELDS(F)                                                                                             \
     F(SUB, job, 1, job)                                                                                                \
     F(U32, reason, 2, _)              /* why it waits, by the last pass; else job.reason */                            \
@@ -135,14 +148,16 @@ REC_DECLARE(jobs_request, JOBS_REQUEST_FIELDS)
     F(STR, reason_text, 7, _) /* in more words than the reason's; NULL: those */                                       \
     F(STRS, promised_nodes, 8, _) /* where it is to start at expected_start_unix */                                    \
     F(U32, limit_min, 9, _)       /* of a job that never started: as asked, else its first partition's; TIME_LIMIT_NONE */\
-    F(LIST, steps, 10, step) /* asked for with with_steps, and in history */
+    F(LIST, steps, 10, step) /* asked for with with_steps, and in history */                                          \
+    F(LIST, parts, 11, priority_parts) /* asked for with with_parts: of a job that waits, for each partition */
 REC_DECLARE(job_info, JOB_INFO_FIELDS)
 #define JOBS_REPLY_FIELDS(F)                                                                                           \
     F(LIST, jobs, 1, job_info) /* ascending by id */                                                                   \
     F(U64, index, 2, _)                                                                                                \
     F(I64, now_unix, 3, _)                                                                                             \
     F(STR, cluster_name, 4, _)                                                                                         \
-    F(U32, scheduler_interval_secs, 5, _)
+    F(U32, scheduler_interval_secs, 5, _)                                                                             \
+    F(SUB, weights, 6, priority_weights) /* asked for with with_parts */
 REC_DECLARE(jobs_reply, JOBS_REPLY_FIELDS)
 
 /* More of what steers jobs: one result each, in order. */
@@ -293,7 +308,8 @@ REC_DECLARE(nodes_reply, NODES_REPLY_FIELDS)
     F(I64, since_unix, 4, _) /* jobs that were there at or behind it; 0: since midnight is the client's business */     \
     F(I64, until_unix, 5, _) /* 0: now */                                                                              \
     F(U32, after_id, 6, _)   /* paging: ids above */                                                                   \
-    F(U32, limit, 7, _)      /* 0: 10,000 */
+    F(U32, limit, 7, _)      /* 0: 10,000 */                                                                           \
+    F(BOOL, duplicates, 8, _) /* each life of a job that was queued again, and former jobs of an id, too */
 REC_DECLARE(history_request, HISTORY_REQUEST_FIELDS)
 #define HISTORY_REPLY_FIELDS(F)                                                                                        \
     F(LIST, jobs, 1, job_info) /* ascending by id; state and history merged */                                         \

@@ -127,6 +127,13 @@ bool array_has(const struct array_range *r, uint32_t n, uint32_t task) {
     return false;
 }
 
+uint32_t array_rank(const struct array_range *r, uint32_t n, uint32_t task) {
+    uint32_t rank = 0;
+    for (uint32_t i = 0; i < n && r[i].first < task; i++)
+        rank += task > r[i].last ? r[i].last - r[i].first + 1 : task - r[i].first;
+    return rank;
+}
+
 const struct array_range *array_without(struct arena *ar, const struct array_range *a, uint32_t n_a,
                                         const struct array_range *b, uint32_t n_b, uint32_t *out_n) {
     /* each range of b cuts at most one of a in two */

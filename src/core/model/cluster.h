@@ -14,7 +14,7 @@
     F(STRS, features, 2, _)                                                                                            \
     F(U32, weight, 3, _) /* 0: 1 */                                                                                    \
     F(STR, address, 4, _)                                                                                              \
-    F(LIST, selectors, 5, selector)                                                                                    \
+    F(LIST, selectors, 5, selector) /* nodes that have all of these labels are named too */                            \
     F(U32, cpus, 6, _)      /* 0: what the agent reports */                                                            \
     F(U64, memory_mb, 7, _)                                                                                           \
     F(LIST, gres, 8, gres)
@@ -60,8 +60,9 @@ REC_DECLARE(license, LICENSE_FIELDS)
     F(U32, flavor, 33, _)             /* enum flavor of core/model/policy.h */
 REC_DECLARE(rconf, RCONF_FIELDS)
 
-/* The first overlay that names the node; NULL: none. */
-const struct node_overlay *rconf_overlay(const struct rconf *r, const char *node_name);
+/* The first overlay that names the node, or selects its labels; NULL: none. */
+const struct node_overlay *rconf_overlay(const struct rconf *r, const char *node_name, const struct selector *labels,
+                                         uint32_t n_labels);
 
 /* Which configuration file each member started with last. */
 #define MEMBER_FIELDS(F) F(U32, id, 1, _) F(BYTES, hash, 2, _)
@@ -77,14 +78,25 @@ REC_DECLARE(member, MEMBER_FIELDS)
     F(U32, uid, 6, _)        /* who made it */
 REC_DECLARE(join_token, JOIN_TOKEN_FIELDS)
 
+/* A node that was removed while its agent may live: that agent stays out until it is started anew. */
+#define REMOVED_NODE_FIELDS(F)                                                                                        \
+    F(STR, name, 1, _) F(STR, boot_id, 2, _) F(I64, agent_start_unix, 3, _) F(I64, since_unix, 4, _)
+REC_DECLARE(removed_node, REMOVED_NODE_FIELDS)
+
 /* Changes rarely; what grows with each command is in `counters`. Tags 3, 4, 6 and 8 are free for ever. */
 #define CLUSTER_FIELDS(F)                                                                                              \
     F(SUB, conf, 1, rconf)                                                                                             \
     F(LIST, members, 2, member)                                                                                        \
     F(BYTES, key_seed, 5, _) /* 32 bytes; the controllers' launch key where no jwt_key gives one */                    \
     F(STRS, join_tokens, 7, _) /* hashes in hex of tokens that admit a node, made at the first start */               \
-    F(LIST, tokens, 9, join_token) /* those that administrators made */
+    F(LIST, tokens, 9, join_token) /* those that administrators made */                                               \
+    F(LIST, removed, 10, removed_node)
 REC_DECLARE(cluster, CLUSTER_FIELDS)
+
+/* NULL: no node of that name was removed. */
+const struct removed_node *cluster_removed(const struct cluster *c, const char *name);
+/* Whether it is the very agent that was removed. */
+bool removed_is_same(const struct removed_node *r, const struct node *said);
 
 #define COUNTERS_FIELDS(F)                                                                                             \
     F(U32, next_job_id, 1, _)                                                                                          \

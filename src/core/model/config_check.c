@@ -72,8 +72,10 @@ static void check_part_name(struct conf_reading *r, struct maps *seen, struct co
 
 static void set_part_nodes(struct conf_reading *r, struct conf_part_at *at) {
     struct part *p = &at->v.p;
-    p->nodes_text = at->v.nodes ? at->v.nodes : "ALL";
-    p->all_nodes = !at->v.nodes || strcasecmp(at->v.nodes, "ALL") == 0;
+    p->all_nodes = at->v.nodes ? strcasecmp(at->v.nodes, "ALL") == 0 : !p->n_selectors;
+    p->nodes_text = at->v.nodes ? at->v.nodes : p->all_nodes ? "ALL" : "";
+    if (!at->v.nodes)
+        return;
     if (!p->all_nodes)
         expand(r, at->t, "partitions", "nodes", at->v.nodes, &p->nodes, &p->n_nodes);
 }
@@ -160,9 +162,11 @@ void conf_finish_nodes(struct conf_reading *r, struct conf_node_at *node, uint32
         const struct tree *t = node[i].t;
         if (node[i].v.names)
             expand(r, t, "nodes", "names", node[i].v.names, &o->names, &o->n_names);
-        else if (!conf_child(t, "names"))
-            conf_problem(r, t->line, "nodes.names: is missing");
+        else if (!conf_child(t, "names") && !o->n_selectors)
+            conf_problem(r, t->line, "nodes.names: is missing, and so is nodes.selector");
         set_gres(r, &node[i].v, t);
+        if (o->address && o->n_selectors)
+            conf_problem(r, line_of(t, "address"), "nodes.address: is for one node, not for those of a selector");
         if (o->address && o->n_names > 1)
             conf_problem(r, line_of(t, "address"), "nodes.address: is for one node, and `names` has %" PRIu32, o->n_names);
         list[i] = *o;

@@ -48,6 +48,9 @@ static void print_value(const struct conf_key *k, const void *base, struct str *
     case CONF_U32: print_number(k, *(const uint32_t *)at, out); break;
     case CONF_U64: print_number(k, *(const uint64_t *)at, out); break;
     case CONF_BOOL: str_add(out, *(const bool *)at ? "yes" : "no"); break;
+    case CONF_LABELS:
+        labels_print(*(const struct selector *const *)(const void *)at, *(const uint32_t *)((const char *)base + k->off_n), out);
+        break;
     case CONF_COUNTS:
         print_counts(*(const struct license *const *)(const void *)at, *(const uint32_t *)((const char *)base + k->off_n), out);
         break;
@@ -149,6 +152,7 @@ static bool is_same_value(const struct conf_key *k, const void *a, const void *b
     case CONF_BOOL:
         return *(const bool *)(const void *)x == *(const bool *)(const void *)y;
     case CONF_COUNTS:
+    case CONF_LABELS:
         return true; /* SHARED */
     case CONF_STRS:
     case CONF_NAMES:
@@ -181,7 +185,7 @@ static bool is_quoted(enum conf_type t) {
 static void print_toml(enum conf_type type, const char *text, struct str *out) {
     if (type == CONF_STRS || type == CONF_NAMES || type == CONF_LIST)
         str_addf(out, *text ? "[\"%s\"]" : "[]", text);
-    else if (type == CONF_TABLE || type == CONF_COUNTS)
+    else if (type == CONF_TABLE || type == CONF_COUNTS || type == CONF_LABELS)
         str_add(out, "{}");
     else
         str_addf(out, is_quoted(type) ? "\"%s\"" : "%s", text);

@@ -120,6 +120,7 @@ void conf_print_allowed(const struct conf_key *k, struct str *out) {
     case CONF_STRS: str_addf(out, "a list of at most %" PRIu64 " texts", k->hi); break;
     case CONF_NAMES: str_addf(out, "a list of at most %" PRIu64 " texts, or one text with commas", k->hi); break;
     case CONF_COUNTS: str_addf(out, "a table of at most %" PRIu64 " names and their numbers", k->hi); break;
+    case CONF_LABELS: str_addf(out, "a table of at most %" PRIu64 " labels and their values", k->hi); break;
     case CONF_LIMIT: str_add(out, "a time such as 90 (minutes), \"1:30:00\", \"2-12\", \"1h40m\" or \"UNLIMITED\""); break;
     case CONF_CHOICE:
     case CONF_WORD: print_words(k->words, out); break;

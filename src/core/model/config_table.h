@@ -17,6 +17,7 @@ enum conf_type {
     CONF_STRS,
     CONF_NAMES,  /* as CONF_STRS, or one text with commas */
     CONF_COUNTS, /* a table of names and numbers, kept as struct license */
+    CONF_LABELS, /* a table of keys and values, kept as struct selector */
     CONF_LIMIT,
     CONF_CHOICE,
     CONF_WORD,

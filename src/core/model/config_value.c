@@ -40,7 +40,7 @@ static void add_shown(const struct conf_key *k, const struct tree *v, struct str
     case TREE_FLOAT: str_add(out, "a number with a fraction"); break;
     case TREE_BOOL: str_add(out, v->truth ? "true" : "false"); break;
     case TREE_ARRAY: str_add(out, k->type == CONF_STRS || k->type == CONF_NAMES ? "this list" : "a list"); break;
-    case TREE_TABLE: str_add(out, k->type == CONF_COUNTS ? "this table" : "a table"); break;
+    case TREE_TABLE: str_add(out, k->type == CONF_COUNTS || k->type == CONF_LABELS ? "this table" : "a table"); break;
     case TREE_OTHER: str_add(out, "a date"); break;
     }
 }
@@ -156,6 +156,20 @@ static bool set_counts(const struct conf_key *k, const struct tree *v, void *bas
     return true;
 }
 
+static bool set_labels(const struct conf_key *k, const struct tree *v, void *base, struct arena *a) {
+    if (v->kind != TREE_TABLE || v->n_children > k->hi)
+        return false;
+    struct selector *list = arena_calloc(a, v->n_children + 1, sizeof(*list));
+    for (size_t i = 0; i < v->n_children; i++) {
+        const struct tree *c = v->child[i];
+        if (c->kind != TREE_STRING || !label_key_ok(c->key) || !label_value_ok(c->string))
+            return false;
+        list[i] = (struct selector){arena_strdup(a, c->key), arena_strdup(a, c->string)};
+    }
+    labels_change(NULL, 0, list, (uint32_t)v->n_children, false, a, at(base, k->off), at(base, k->off_n));
+    return true;
+}
+
 static bool set_limit(const struct conf_key *k, const struct tree *v, void *base) {
     uint32_t minutes;
     if (v->kind == TREE_INTEGER && v->integer >= 0 && v->integer < TIME_LIMIT_NONE)
@@ -204,6 +218,7 @@ void conf_set(struct conf_reading *r, const struct conf_key *k, const struct tre
     case CONF_STRS: ok = set_texts(k, v, base, r->arena); break;
     case CONF_NAMES: ok = set_names(k, v, base, r->arena); break;
     case CONF_COUNTS: ok = set_counts(k, v, base, r->arena); break;
+    case CONF_LABELS: ok = set_labels(k, v, base, r->arena); break;
     case CONF_LIMIT: ok = set_limit(k, v, base); break;
     case CONF_CHOICE:
     case CONF_WORD: ok = set_word(r, k, v, base, r->arena); break;
@@ -233,6 +248,7 @@ void conf_set_default(struct arena *a, const struct conf_key *k, void *base) {
         v.truth = str_eq(k->def, "true");
         break;
     case CONF_COUNTS:
+    case CONF_LABELS:
         return; /* none */
     case CONF_STRS:
     case CONF_NAMES:

@@ -191,7 +191,9 @@ REC_DECLARE(job_node, JOB_NODE_FIELDS)
     F(U32, n, 5, _)      /* tasks in all, */                                                                          \
     F(U32, begun, 6, _)  /* started at least once, */                                                                 \
     F(U32, over, 7, _)   /* over, */                                                                                  \
-    F(U32, bad, 8, _)    /* over otherwise than COMPLETED */
+    F(U32, bad, 8, _)    /* over otherwise than COMPLETED */                                                          \
+    F(U32, first_id, 9, _) /* the tasks' ids are this one and the following, in their order, and no task takes the    \
+                            * array's own; 0: each start gives one */
 REC_DECLARE(job_array, JOB_ARRAY_FIELDS)
 
 /* What happens to few jobs. */
@@ -205,7 +207,8 @@ REC_DECLARE(job_array, JOB_ARRAY_FIELDS)
     F(BOOL, warned, 7, _)    /* --signal was sent in this start */                                                    \
     F(BOOL, limit_set, 8, _) /* the time limit was changed by hand: not the partition's any more */                   \
     F(STR, new_sluid, 9, _)  /* with requeue_wanted: its next one */                                                  \
-    F(LIST, licenses, 10, license_ask) /* that this start has, where the job left the choice; none: all it asks for */
+    F(LIST, licenses, 10, license_ask) /* that this start has, where the job left the choice; none: all it asks for */ \
+    F(BOOL, everywhere, 11, _) /* this start runs the script on each of its nodes */
 REC_DECLARE(job_rare, JOB_RARE_FIELDS)
 
 #define JOB_FIELDS(F)                                                                                                 \
@@ -275,6 +278,10 @@ enum job_change {
 static inline bool job_is_group(const struct job *j) {
     return j->array && !j->array->task;
 }
+/* An array's own record when all tasks have records of their own. */
+static inline bool job_is_hollow(const struct job *j) {
+    return j->array && !j->array->task && !j->array->n_pending;
+}
 static inline bool job_is_over(const struct job *j) {
     return j->state >= JOB_COMPLETED && !j->completing;
 }
@@ -290,6 +297,7 @@ const char *job_shown_state_compact(const struct job *j); /* with CG and CF */
 int job_state_parse(const char *s, uint32_t *out);
 bool job_may_move(uint32_t from, uint32_t to);
 const char *job_reason_word(uint32_t reason);    /* "Priority" */
+uint32_t job_hold_reason(uint32_t hold); /* of an enum hold */
 bool job_state_is_end(uint32_t state);
 const struct job_more *job_spec_more(const struct job_spec *s); /* never NULL: a zeroed one */
 const struct job_rare *job_rare_of(const struct job *j);        /* the same */
@@ -301,6 +309,8 @@ int array_parse(const char *s, uint32_t max_id, struct arena *a, const struct ar
 void array_print(const struct array_range *r, uint32_t n, struct str *out); /* "0-3,7", "1,3,5" */
 uint32_t array_count(const struct array_range *r, uint32_t n);
 bool array_has(const struct array_range *r, uint32_t n, uint32_t task);
+/* How many are before it. */
+uint32_t array_rank(const struct array_range *r, uint32_t n, uint32_t task);
 /* The ids of a that are not in b, in the arena. */
 const struct array_range *array_without(struct arena *ar, const struct array_range *a, uint32_t n_a,
                                         const struct array_range *b, uint32_t n_b, uint32_t *out_n);

@@ -24,6 +24,16 @@ enum flavor { FLAVOR_SLURM = 0, FLAVOR_AMD = 1 };
       "need an administrator", "are anybody's: the client is believed")                                                    \
     P(bool, plain_reasons, false, true, "`scontrol` on a job that is unknown, or waits already", "Slurm's sentence",         \
       "`(not found)`, `(already pending)` behind it")                                                                      \
+    P(bool, agents_say_goodbye, false, true, "an agent that ends on SIGTERM",                                              \
+      "its node stays, and is not responding after a while", "its node leaves the cluster, unless jobs run there")         \
+    P(bool, anybody_makes_tokens, false, true, "`spur token` without a proof of who asks",                                 \
+      "needs an administrator", "works, whoever asks, unless `[auth] mode = \"required\"`")                                \
+    P(bool, script_everywhere, false, true, "the batch script of a job with several nodes",                                \
+      "runs on the first of them", "runs on each, with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT; all must end well")   \
+    P(bool, raw_task_ids, false, true, "tasks of the array P", "have the ids P_0, P_1, … and get job ids as they start",    \
+      "have the job ids P+1, P+2, … from the beginning, and are shown by them")                                             \
+    P(bool, short_keys, false, true, "`[auth] jwt_key` of less than 16 bytes", "is refused",                                 \
+      "is taken, with a warning at each start")                                                                            \
     P(uint32_t, kill_wait_secs, 30, 5, "`kill_wait_secs` where spur.conf has none", "30", "5")
 
 #define POLICY_FIELD(type, field, slurm, amd, about, slurms, amds) type field;

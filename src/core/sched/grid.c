@@ -68,6 +68,8 @@ static uint64_t stamp_of(const struct view *v) {
             s = mix_text(mix_text(s, n->gres[i].name), n->gres[i].type);
             s = mix(mix(s, n->gres[i].count), (uint64_t)n->gres[i].first << 1 | (n->gres[i].n_files != 0));
         }
+        for (uint32_t i = 0; i < n->n_labels; i++)
+            s = mix_text(mix_text(s, n->labels[i].key), n->labels[i].value);
     }
     const struct part *p;
     for (uint64_t k = 0; (p = view_next_part(v, &k)); k++)

@@ -20,6 +20,7 @@ static int check_array(const struct cmd_submit *cmd, struct job_array *out) {
             return E_ARRAY;
     }
     out->n = array_count(out->pending, out->n_pending);
+    out->first_id = cmd->first_task_id > cmd->job_id && cmd->first_task_id <= JOB_ID_MAX - out->n ? cmd->first_task_id : 0;
     return 0;
 }
 
@@ -57,6 +58,8 @@ int apply_submit(struct apply *ap, const struct cmd_submit *cmd) {
         .array = array.n ? &array : NULL,
     };
     s->counters.next_job_id = MAX(s->counters.next_job_id, cmd->job_id + 1);
+    if (array.first_id)
+        s->counters.next_job_id = MAX(s->counters.next_job_id, array.first_id + array.n);
     state_put_job(s, &j);
     deps_judge(ap, j.id);
     ap->answer.job_id = cmd->job_id;
@@ -69,7 +72,7 @@ static int hold_one(struct apply *ap, const struct job *old, void *arg, bool dry
     const struct cmd_hold *cmd = arg;
     if (job_is_over(old))
         return E_JOB_DONE;
-    if (old->state != JOB_PENDING)
+    if (old->state != JOB_PENDING && (!cmd->runs_too || old->state >= JOB_COMPLETED))
         return cmd->hold == HOLD_NONE ? 0 : E_JOB_STATE;
     if (old->hold == HOLD_ADMIN && !cmd->as_admin)
         return E_DENIED;
@@ -77,14 +80,14 @@ static int hold_one(struct apply *ap, const struct job *old, void *arg, bool dry
         return 0;
     struct job j = *old;
     j.hold = cmd->hold;
-    j.reason = cmd->hold == HOLD_USER ? REASON_HELD_USER : cmd->hold == HOLD_ADMIN ? REASON_HELD_ADMIN : REASON_NONE;
-    if (cmd->hold == HOLD_NONE) {
+    j.reason = job_hold_reason(cmd->hold); /* one that runs goes on, and is held when it is queued again */
+    if (cmd->hold == HOLD_NONE && j.state == JOB_PENDING) {
         j.launch_failures = 0;
         j.retry_unix = 0;
         j.state_text = NULL;
     }
     state_put_job(ap->s, &j);
-    apply_event(ap, cmd->hold ? EV_JOB_CHANGED : EV_JOB_PENDING, j.id, j.start_no, 0);
+    apply_event(ap, cmd->hold || j.state != JOB_PENDING ? EV_JOB_CHANGED : EV_JOB_PENDING, j.id, j.start_no, 0);
     return 0;
 }
 
@@ -142,9 +145,13 @@ static void leave(struct apply *ap, uint32_t id, bool heads) {
     const struct job *j = state_job(ap->s, id);
     if (!j || !may_leave(ap->s, j) || (j->array && j->array->job_id == id) != heads)
         return;
+    uint32_t array_id = j->array ? j->array->job_id : 0;
     apply_event(ap, EV_JOB_PURGED, id, j->start_no, 0);
     deps_orphan(ap, id);
     state_del_job(ap->s, id);
+    const struct job *head = array_id && !heads ? state_job(ap->s, array_id) : NULL;
+    if (head && job_is_hollow(head)) /* it waited for its tasks alone */
+        leave(ap, array_id, true);
 }
 
 int apply_purge(struct apply *ap, const struct cmd_purge *cmd) {

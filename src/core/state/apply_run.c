@@ -60,7 +60,7 @@ static const struct job *task_record(struct apply *ap, const struct job *j, cons
         return j;
     struct array_range *one = arena_calloc(ap->arena, 1, sizeof(*one));
     one->first = one->last = st->array_task - 1;
-    if (job_n_tasks(j) > 1)
+    if (job_n_tasks(j) > 1 || (j->id == j->array->job_id && j->array->first_id))
         return state_job(ap->s, array_split(ap, j, one, 1, st->new_job_id, st->new_sluid));
     struct job *task = arena_memdup(ap->arena, j, sizeof(*j));
     struct job_array *array = arena_memdup(ap->arena, j->array, sizeof(*array));
@@ -81,7 +81,7 @@ static void set_rare(struct job *j, struct job_rare *fresh) {
 
 static int start_one(struct apply *ap, const struct job_start *st) {
     const struct job *old = state_job(ap->s, st->job_id);
-    struct job_rare rare = {0};
+    struct job_rare rare = {.everywhere = st->everywhere};
     int rc = check_start(ap, old, st);
     if (!rc)
         rc = licenses_pick(ap, old->spec, st, &rare.licenses, &rare.n_licenses);
@@ -252,6 +252,26 @@ void run_node_down(struct apply *ap, uint32_t job_id) {
     }
     j.kill_ms = ap->now_ms;
     run_end(ap, &j, JOB_NODE_FAIL, REASON_NODE_DOWN);
+}
+
+void run_node_gone(struct apply *ap, uint32_t job_id, uint32_t node_id) {
+    const struct job *old = state_job(ap->s, job_id);
+    if (!old || !job_holds_nodes(old))
+        return;
+    struct job j = *old;
+    if (!j.completing) {
+        j.kill_ms = ap->now_ms;
+        run_end(ap, &j, JOB_NODE_FAIL, REASON_NODE_DOWN);
+        j = *state_job(ap->s, job_id);
+    }
+    run_node_clean(ap, &j, node_id);
+}
+
+static bool others_run(const struct job *j, uint32_t node_id) {
+    for (uint32_t i = 0; i < j->n_nodes; i++)
+        if (j->nodes[i].node_id != node_id && !j->nodes[i].is_done)
+            return true;
+    return false;
 }
 
 /* What the end of a run on one node means for the whole run, before that node is counted as clean. */

@@ -76,7 +76,8 @@ static int check_array(const struct state *s, const struct job *j, struct err *e
     bool is_head = j->id == a->job_id;
     if (!head || !head->array || head->array->job_id != a->job_id)
         return err_set(e, E_INTERNAL, "job %u is of array %u, which is not there", j->id, a->job_id);
-    if (a->task ? a->n_pending : !ranges_are_sound(a->pending, a->n_pending))
+    bool stands_alone = is_head && job_is_hollow(j) && a->first_id && job_is_over(j);
+    if (a->task ? a->n_pending : !stands_alone && !ranges_are_sound(a->pending, a->n_pending))
         return err_set(e, E_INTERNAL, "job %u of an array has wrong tasks", j->id);
     if (job_is_group(j) && job_holds_nodes(j))
         return err_set(e, E_INTERNAL, "job %u runs and stands for several tasks", j->id);

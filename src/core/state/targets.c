@@ -51,9 +51,22 @@ static const struct job_spec *task_spec(struct apply *ap, const struct job_spec 
     return mine;
 }
 
+/* The id that a task has from the beginning; 0: none. */
+static uint32_t reserved_id(const struct state *s, const struct job *from, uint32_t task) {
+    const struct job *head = state_job(s, from->array->job_id);
+    if (!head || !head->array->first_id)
+        return 0;
+    const struct job_more *more = job_spec_more(head->spec);
+    uint32_t id = head->array->first_id + array_rank(more->array_ranges, more->n_array_ranges, task);
+    return state_job(s, id) ? 0 : id;
+}
+
 uint32_t array_split(struct apply *ap, const struct job *from, const struct array_range *tasks, uint32_t n,
                      uint32_t id, const char *sluid) {
     struct state *s = ap->s;
+    uint32_t own_id = n == 1 && tasks->first == tasks->last ? reserved_id(s, from, tasks->first) : 0;
+    if (own_id)
+        id = own_id;
     if (!id)
         id = free_job_id(s);
     if (!id)
@@ -72,6 +85,11 @@ uint32_t array_split(struct apply *ap, const struct job *from, const struct arra
     j.spec = task_spec(ap, from->spec);
     j.array = &mine;
     head.array = &rest;
+    if (!rest.n_pending) { /* all its tasks have records of their own: it stands for their end alone */
+        head.state = JOB_COMPLETED;
+        head.end_ms = ap->now_ms;
+        head.ended_index = ap->index;
+    }
     s->counters.next_job_id = MAX(s->counters.next_job_id, id + 1);
     state_put_job(s, &head);
     state_put_job(s, &j);
@@ -104,7 +122,7 @@ static void note(struct walk *w, int rc) {
 
 static void visit(struct walk *w, uint32_t id) {
     const struct job *j = state_job(w->ap->s, id);
-    if (j)
+    if (j && !job_is_hollow(j))
         note(w, w->fn(w->ap, j, w->arg, false));
 }
 

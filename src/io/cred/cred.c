@@ -12,7 +12,7 @@
 
 #include "base/mem.h"
 
-enum { SECRET_MIN = 16, SECRET_MAX = 64 * 1024 };
+enum { SECRET_MAX = 64 * 1024 };
 
 int cred_init(struct err *e) {
     if (sodium_init() < 0)
@@ -32,9 +32,9 @@ bool cred_same(const void *a, const void *b, size_t n) {
     return n == 0 || sodium_memcmp(a, b, n) == 0;
 }
 
-static int check_length(size_t n, const char *where, struct err *e) {
-    if (n < SECRET_MIN)
-        return err_set(e, E_CONFIG, "the key in %s has %zu bytes; at least %d are needed", where, n, SECRET_MIN);
+static int check_length(size_t n, size_t least, const char *where, struct err *e) {
+    if (n < least)
+        return err_set(e, E_CONFIG, "the key in %s has %zu bytes; at least %zu are needed", where, n, least);
     if (n > SECRET_MAX)
         return err_set(e, E_CONFIG, "the key in %s has more than %d bytes", where, SECRET_MAX);
     return 0;
@@ -42,7 +42,7 @@ static int check_length(size_t n, const char *where, struct err *e) {
 
 /* The bytes as they stand, a newline at the end included: Slurm reads its jwt_hs256.key so, and a token must mean the
  * same to both. */
-static int secret_from_file(const char *path, struct secret *out, struct err *e) {
+static int secret_from_file(const char *path, size_t least, struct secret *out, struct err *e) {
     autoclose int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     if (fd < 0)
         return err_sys(e, "cannot open the key file %s", path);
@@ -63,23 +63,23 @@ static int secret_from_file(const char *path, struct secret *out, struct err *e)
             break;
         n += (size_t)got;
     }
-    int r = check_length(n, path, e);
+    int r = check_length(n, least, path, e);
     if (!r)
         secret_set(out, bytes, n);
     sodium_memzero(bytes, n);
     return r;
 }
 
-int cred_secret_from(const char *inline_text, const char *file, struct secret *out, struct err *e) {
+int cred_secret_from(const char *inline_text, const char *file, size_t least, struct secret *out, struct err *e) {
     bool has_text = inline_text && *inline_text, has_file = file && *file;
     if (has_text && has_file)
         return err_set(e, E_CONFIG, "a key is given both as text and as a file (%s)", file);
     if (has_file)
-        return secret_from_file(file, out, e);
+        return secret_from_file(file, least, out, e);
     if (!has_text)
         return err_set(e, E_CONFIG, "no key is given");
     size_t n = strlen(inline_text);
-    int r = check_length(n, "the configuration", e);
+    int r = check_length(n, least, "the configuration", e);
     if (!r)
         secret_set(out, inline_text, n);
     return r;

@@ -81,7 +81,9 @@ bool cred_munge_is_there(const char *socket); /* whether there is a socket to as
 int cred_munge_check(const char *socket, const char *credential, const void *payload, size_t n, uint32_t *out_uid,
                      uint32_t *out_gid, struct err *e);
 
-/* A key given in a configuration: the text itself, or the contents of the file it names. At least 16 bytes. */
-int cred_secret_from(const char *inline_text, const char *file, struct secret *out, struct err *e);
+/* A key given in a configuration: the text itself, or the contents of the file it names. At least `least` bytes: a key
+ * shorter than CRED_SECRET_MIN can be guessed. */
+#define CRED_SECRET_MIN 16
+int cred_secret_from(const char *inline_text, const char *file, size_t least, struct secret *out, struct err *e);
 
 #endif

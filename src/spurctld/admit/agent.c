@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "base/vec.h"
+#include "core/model/policy.h"
 #include "spurctld/admit/admit.h"
 #include "spurctld/admit/token.h"
 #include "spurctld/lead/lead.h"
@@ -46,7 +47,10 @@ static bool is_too_long(const struct node *n) {
     for (uint32_t i = 0; i < n->n_features && i < NODE_FEATURES_MAX; i++)
         if (strlen(n->features[i]) > NODE_TEXT_MAX)
             return true;
-    return n->n_features > NODE_FEATURES_MAX;
+    for (uint32_t i = 0; i < n->n_labels && i < NODE_FEATURES_MAX; i++)
+        if (!label_key_ok(n->labels[i].key) || !label_value_ok(n->labels[i].value))
+            return true;
+    return n->n_features > NODE_FEATURES_MAX || n->n_labels > NODE_FEATURES_MAX;
 }
 
 static int check_node(const struct node *n, struct err *e) {
@@ -195,7 +199,8 @@ static void on_registered(void *arg, int code, const struct err *why, uint64_t i
     struct pending *p = arg;
     struct answer a = {0};
     struct err e;
-    struct register_reply reply = {.heartbeat_ms = HEARTBEAT_MS};
+    struct register_reply reply = {.heartbeat_ms = HEARTBEAT_MS,
+                                   .goodbye = policy_of(room_rconf(p->room)->flavor)->agents_say_goodbye};
     if (!code)
         code = rec_decode(answer_rec(), answer, n, &p->arena, &a, &e);
     if (code) {
@@ -236,11 +241,30 @@ static uint32_t unchanged(struct room *r, const struct node *said) {
     return rec_same(node_rec(), old, &same) && rec_same(node_said_rec(), &before, &now) ? old->id : 0;
 }
 
+/* The agent of a node that was removed: it ends what it has, and stays out. */
+static bool was_removed(struct room *r, const struct register_request *req, admit_fn done, void *arg) {
+    struct view v;
+    state_peek(r->state, &v);
+    const struct removed_node *gone = cluster_removed(v.cluster, req->node->name);
+    if (!gone || !removed_is_same(gone, req->node) || state_find_node(r->state, req->node->name))
+        return false;
+    struct register_reply reply = {.heartbeat_ms = HEARTBEAT_MS,
+                                   .controller_key = r->launch_key.pub.b,
+                                   .n_controller_key = CRED_PUBLIC_SIZE,
+                                   .end = req->runs,
+                                   .n_end = req->n_runs,
+                                   .removed = true};
+    done(arg, 0, NULL, &reply);
+    return true;
+}
+
 void admit_register(struct room *r, const struct register_request *req, admit_fn done, void *arg) {
     struct err e = {0};
     int rc = check_node(req->node, &e);
     if (!rc && req->n_runs > RUNS_MAX)
         rc = err_set(&e, E_TOO_BIG, "node %s lists more than %u runs", req->node->name, RUNS_MAX);
+    if (!rc && was_removed(r, req, done, arg))
+        return;
     if (!rc)
         rc = check_admission(r, req, &e);
     if (rc) {
@@ -256,6 +280,8 @@ void admit_register(struct room *r, const struct register_request *req, admit_fn
     must(rec_decode(register_request_rec(), bytes.p, bytes.n, &p->arena, &p->req, NULL) == 0);
     struct node node = *p->req.node;
     node.said = NULL; /* ours, not an agent's to say */
+    node.label_changes = NULL;
+    node.n_label_changes = 0;
     p->req.node = arena_memdup(&p->arena, &node, sizeof(node));
     const struct node *old = state_find_node(r->state, node.name);
     const struct run_ref *end;
@@ -295,6 +321,28 @@ void admit_heartbeat(struct room *r, const struct heartbeat_request *req, admit_
         }
     }
     done(arg, 0, NULL, &reply);
+}
+
+static void on_left(void *arg, int code, const struct err *why, uint64_t index, const void *answer, size_t n) {
+    struct pending *p = arg;
+    struct nothing reply = {0};
+    finish(p, code, why, &reply);
+}
+
+/* A node whose agent stops goes with it where the policy says so, unless jobs run there: they go on without it. */
+void admit_leave(struct room *r, const struct leave_request *req, admit_fn done, void *arg) {
+    const struct node *n = state_find_node(r->state, req->name);
+    struct nothing reply = {0};
+    bool is_this = n && str_eq(n->boot_id, req->boot_id) && n->agent_start_unix == req->agent_start_unix;
+    if (!is_this || n->n_jobs || !policy_of(room_rconf(r)->flavor)->agents_say_goodbye) {
+        done(arg, 0, NULL, &reply);
+        return;
+    }
+    struct pending *p = xnew(struct pending);
+    *p = (struct pending){.room = r, .done = done, .arg = arg};
+    struct cmd_node_update cmd = {.node_ids = &n->id, .n_node_ids = 1, .op = NODE_OP_DELETE};
+    log_info("node %s leaves: its agent stops", n->name);
+    room_propose(r, CMD_NODE_UPDATE, &cmd, 0, NULL, on_left, p);
 }
 
 struct report {

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "core/model/policy.h"
 #include "core/sched/sched.h"
 #include "spurctld/admit/submission.h"
 #include "spurctld/lead/lead.h"
@@ -53,6 +54,9 @@ static void propose(struct submission *sub) {
         sub->spec.n_script_hash = sub->spec.n_env_hash = 32;
     }
     struct cmd_submit cmd = {.job_id = id, .sluid = sluid, .spec = &sub->spec};
+    const struct job_more *more = job_spec_more(&sub->spec);
+    if (more->n_array_ranges && policy_of(room_rconf(sub->room)->flavor)->raw_task_ids)
+        cmd.first_task_id = lead_take_ids_behind(sub->room, array_count(more->array_ranges, more->n_array_ranges));
     room_propose(sub->room, CMD_SUBMIT, &cmd, sub->uid, sub->has_token ? sub->token : NULL, on_proposed, sub);
 }
 
@@ -117,7 +121,7 @@ static void on_tried(void *arg) {
             names[reply.n_nodes++] = arena_strdup(&sub->arena, n->name);
     }
     reply.nodes = names;
-    state_view_end(sub->room->state, &t->view);
+    state_view_end(&t->view);
     finish(sub, t->code, &t->why, &reply);
     free(t);
 }

@@ -66,6 +66,8 @@ static void api_end(struct request *rq, bool failed) {
     st->total_us += us;
     st->max_us = MAX(st->max_us, us);
     a->in_flight--;
+    log_debug("%s of %s: %s in %llu us", wire_method(rq->row->method)->name, rq->who.user[0] ? rq->who.user : "a node or nobody",
+              failed ? "refused" : "answered", (unsigned long long)us);
     if (rq->counts_user)
         count_user(a, rq->who.uid, -1);
     free(rq->raw);
@@ -179,6 +181,7 @@ static void run_for_node(struct request *rq) {
     } else if (!rc) {
         name = rq->row->method == WIRE_Registry_Report       ? ((struct run_report *)record)->name
                : rq->row->method == WIRE_Registry_StepReport ? ((struct step_report *)record)->name
+               : rq->row->method == WIRE_Registry_Leave      ? ((struct leave_request *)record)->name
                                                              : ((struct heartbeat_request *)record)->name;
     }
     if (!rc)

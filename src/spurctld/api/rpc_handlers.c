@@ -163,6 +163,10 @@ void rpc_register_node(struct request *rq) {
     admit_register(rq->room, rq->message, on_record, rq);
 }
 
+void rpc_leave_node(struct request *rq) {
+    admit_leave(rq->room, rq->message, on_record, rq);
+}
+
 void rpc_heartbeat_node(struct request *rq) {
     admit_heartbeat(rq->room, rq->message, on_record, rq);
 }

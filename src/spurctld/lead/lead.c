@@ -127,6 +127,16 @@ uint32_t lead_take_job_id(struct room *r) {
     return 0;
 }
 
+uint32_t lead_take_ids_behind(struct room *r, uint32_t n) {
+    struct lead *l = r->lead;
+    const struct rconf *conf = room_rconf(r);
+    uint32_t last = conf->max_job_id ? MIN(conf->max_job_id, JOB_ID_MAX) : JOB_ID_MAX, first = l->next_job_id;
+    if (!n || first > last || n - 1 > last - first)
+        return 0;
+    l->next_job_id += n;
+    return first;
+}
+
 uint32_t lead_next_job_id(struct room *r) {
     struct view v;
     state_peek(r->state, &v);

@@ -17,6 +17,8 @@ void lead_end(struct lead *l);
 void lead_on_event(struct lead *l, const struct event *ev);
 
 uint32_t lead_take_job_id(struct room *r); /* 0: none is free */
+/* The first of n ids behind the one that was taken just now, which are taken too; 0: there are not so many. */
+uint32_t lead_take_ids_behind(struct room *r, uint32_t n);
 uint32_t lead_next_job_id(struct room *r); /* what that would give now, most likely */
 void lead_new_sluid(struct room *r, char out[SLUID_SIZE]);
 

@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "base/mem.h"
+#include "core/model/policy.h"
 #include "base/vec.h"
 #include "spurctld/lead/lead.h"
 
@@ -150,7 +151,9 @@ static void propose_starts(struct plan *p, const struct view *seen, const struct
         struct job_start st = {.job_id = s->job_id, .start_no = view_job(seen, s->job_id)->start_no + 1,
                                .partition = s->partition, .nodes = s->nodes, .n_nodes = s->n_nodes,
                                .time_limit_min = s->time_limit_min, .array_task = s->array_task,
-                               .licenses = s->licenses, .n_licenses = s->n_licenses};
+                               .licenses = s->licenses, .n_licenses = s->n_licenses,
+                               .everywhere = policy_of(conf->flavor)->script_everywhere &&
+                                             !job_spec_more(j->spec)->interactive};
         if (st.array_task && !name_task(&b, &st))
             break; /* no id is free: the rest waits */
         vec_push(&b.start, st);
@@ -188,7 +191,7 @@ static void on_pass(void *arg) {
         propose_starts(p, &pass->view, &pass->out);
         keep_notes(p, pass);
     }
-    state_view_end(p->room->state, &pass->view);
+    state_view_end(&pass->view);
     arena_fini(&pass->arena);
     free(pass);
     maybe_pass(p);

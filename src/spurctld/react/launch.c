@@ -135,6 +135,8 @@ static void launch_on(struct effort *ef, const struct job *j, uint32_t index) {
     if (!node)
         return;
     const struct rconf *conf = room_rconf(r);
+    bool everywhere = job_rare_of(j)->everywhere, runs = everywhere || !index;
+    const struct node *first = everywhere ? effort_node(ef, j->nodes[0].node_id) : NULL;
     struct launch_request req = {
         .job_id = j->id,
         .start_no = j->start_no,
@@ -142,10 +144,10 @@ static void launch_on(struct effort *ef, const struct job *j, uint32_t index) {
         .nodes = j->nodes,
         .n_nodes = j->n_nodes,
         .node_index = index,
-        .script = index ? NULL : ef->script.p,
-        .n_script = index ? 0 : (uint32_t)ef->script.n,
-        .env = index ? NULL : ef->env.p,
-        .n_env = index ? 0 : (uint32_t)ef->env.n,
+        .script = runs ? ef->script.p : NULL,
+        .n_script = runs ? (uint32_t)ef->script.n : 0,
+        .env = runs ? ef->env.p : NULL,
+        .n_env = runs ? (uint32_t)ef->env.n : 0,
         .time_limit_min = j->time_limit_min,
         .start_unix = j->start_ms / 1000,
         .cluster_name = conf->cluster_name,
@@ -156,6 +158,8 @@ static void launch_on(struct effort *ef, const struct job *j, uint32_t index) {
         .batch_host = j->nodes[0].name,
         .node_name = node->name,
         .array = j->array,
+        .everywhere = everywhere,
+        .first_address = first ? first->address : NULL,
     };
     struct node_call *call = xnew(struct node_call);
     *call = (struct node_call){ef, index, node->id};
@@ -174,6 +178,7 @@ static int64_t launch_left_ms(const struct effort *ef) {
 
 static void ask_nodes(struct effort *ef, const struct job *j) {
     ef->pause_ms = 0;
+    ef->may_run |= job_rare_of(j)->everywhere;
     for (uint32_t i = 1; i < j->n_nodes; i++)
         if (!ef->confirmed[i])
             launch_on(ef, j, i);
@@ -196,7 +201,7 @@ static bool fail_rebooted(struct effort *ef, const struct job *j) {
                                      .start_no = j->start_no,
                                      .node_id = n->id,
                                      .node_failed = true,
-                                     .never_started = i || !ef->may_run,
+                                     .never_started = (i && !job_rare_of(j)->everywhere) || !ef->may_run,
                                      .text = "the node was started anew",
                                      .end_ms = r->host->unix_ms(r->host->impl)};
         ef->is_proposed = true;

@@ -303,6 +303,17 @@ static void add_step(struct env *env) {
         env_put(env, hints[i]);
 }
 
+/* Where each node runs the script: what frameworks with one process a node look for, as AMD Spur gives it. */
+static void add_ranks(struct env *env, const struct launch_request *q) {
+    env_twin(env, "PROCID", "%u", q->node_index);
+    env_set(env, "RANK", "%u", q->node_index);
+    env_set(env, "WORLD_SIZE", "%u", q->n_nodes);
+    env_set(env, "MASTER_ADDR", "%s", q->first_address ? q->first_address : q->nodes[0].name);
+    env_set(env, "MASTER_PORT", "%u", 29500u);
+    if (!env_get(env, "OMP_NUM_THREADS"))
+        env_set(env, "OMP_NUM_THREADS", "%u", MAX(q->spec->cpus_per_task, 1u));
+}
+
 void launch_env(const struct launch_request *q, const struct launch_facts *f, const char *run_id, struct arena *a,
                 const char *const **out, uint32_t *out_n) {
     struct env env = {.a = a};
@@ -313,6 +324,8 @@ void launch_env(const struct launch_request *q, const struct launch_facts *f, co
     env_add_job(&env, q);
     env_add_shape(&env, q);
     add_step(&env);
+    if (q->everywhere)
+        add_ranks(&env, q);
     env_set(&env, "SPUR_RUN_ID", "%s", run_id);
     env_take(&env, out, out_n);
 }

@@ -19,7 +19,7 @@ static int check(const struct launch_request *q, const struct launch_facts *f, s
         return err_set(e, E_SYNTAX, "a launch without job");
     if (q->node_index >= q->n_nodes || !str_eq(q->nodes[q->node_index].name, f->node_name))
         return err_set(e, E_SYNTAX, "job %u has no node %s at place %u", q->job_id, f->node_name, q->node_index);
-    if (q->node_index == 0 && q->n_script == 0 && !job_spec_more(q->spec)->interactive)
+    if ((q->node_index == 0 || q->everywhere) && q->n_script == 0 && !job_spec_more(q->spec)->interactive)
         return err_set(e, E_SCRIPT, NULL);
     if (!f->is_root && q->spec->uid != f->own_uid)
         return err_set(e, E_DENIED, "the agent of node %s is not root and runs jobs of user id %u alone, not of %u",
@@ -100,8 +100,8 @@ int launch_plan(const struct launch_request *q, const struct launch_facts *f, st
     };
     const struct job_node *own = &q->nodes[q->node_index];
     out->n_denied = gpus_denied(a, f->gres, f->n_gres, own->gres, own->n_gres, &out->denied);
-    if (q->node_index > 0 || job_spec_more(s)->interactive)
-        return 0; /* only the first node runs the script; here the allocation is held for steps */
+    if ((q->node_index > 0 && !q->everywhere) || job_spec_more(s)->interactive)
+        return 0; /* only the first node runs the script, where not each does; here the allocation is held for steps */
     set_files(q, f, a, out);
     set_argv(q, f, a, out);
     set_rlimits(s, a, out);

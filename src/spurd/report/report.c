@@ -34,7 +34,9 @@ struct report {
     uint64_t runs_told;         /* hash of the runs that the controller has heard of */
     bool send_runs;
     uint32_t in_flight;
-    bool was_away_logged;
+    bool was_away_logged, was_removed;
+    bool says_goodbye;          /* the controller wants to know when we stop */
+    void (*on_left)(void *arg);
 };
 
 static void on_timer(void *arg);
@@ -75,6 +77,8 @@ static void away(struct report *r, const struct err *why) {
 
 static void registered(struct report *r, const struct register_reply *reply) {
     r->is_there = true;
+    r->says_goodbye = reply->goodbye;
+    r->was_removed = false;
     r->was_away_logged = false;
     r->failures = 0;
     r->retry_ms = 0;
@@ -101,6 +105,12 @@ static void on_register(void *arg, int code, const struct err *why, const void *
         e = *why;
     if (!code)
         code = r->conf.on_key(r->conf.arg, got.controller_key, got.n_controller_key, &e);
+    if (!code && got.removed) {
+        table_end_strays(r->table, got.end, got.n_end);
+        r->was_away_logged &= r->was_removed; /* it is another reason than the one that may have been told */
+        r->was_removed = true;
+        code = err_set(&e, E_ADMISSION, "this node was removed from the cluster; it joins again when spurd is started anew");
+    }
     if (code)
         away(r, &e);
     else
@@ -307,6 +317,23 @@ void report_start(struct report *r) {
 
 void report_changed(struct report *r) {
     send_reports(r);
+}
+
+static void on_left(void *arg, int code, const struct err *why, const void *reply, size_t n) {
+    struct report *r = arg;
+    (void)code, (void)why, (void)reply, (void)n;
+    r->on_left(r->conf.arg);
+}
+
+bool report_leave(struct report *r, void (*done)(void *arg)) {
+    struct leave_request q = {.name = r->conf.node->name,
+                              .boot_id = r->conf.node->boot_id,
+                              .agent_start_unix = r->conf.node->agent_start_unix};
+    if (r->stopped || !r->is_there || !r->says_goodbye)
+        return false;
+    r->on_left = done;
+    call(r, WIRE_Registry_Leave, &q, TIMEOUT_MS, on_left, r);
+    return true;
 }
 
 void report_stop(struct report *r) {

@@ -31,6 +31,9 @@ struct report_conf {
 struct report *report_new(struct host *h, struct table *t, const struct report_conf *conf);
 void report_start(struct report *r);
 void report_changed(struct report *r); /* table_conf.changed */
+/* Where controllers want to know that we stop: tells them; `done` once, when they have answered or can't be reached. False:
+ * they don't. */
+bool report_leave(struct report *r, void (*done)(void *arg));
 /* Says nothing any more. */
 void report_stop(struct report *r);
 void report_free(struct report *r); /* after calls under way were answered or dropped by the host */

@@ -209,12 +209,12 @@ static void a_whole_file(void **state) {
     assert_int_equal(r->parts[2].priority_tier, 1);
 
     assert_int_equal(r->n_overlays, 3);
-    assert_int_equal(rconf_overlay(r, "node1")->cpus, 64);
-    assert_int_equal(rconf_overlay(r, "node1")->memory_mb, 262144);
-    assert_int_equal(rconf_overlay(r, "n2")->weight, 5);
-    assert_int_equal(rconf_overlay(r, "n2")->n_features, 2);
-    assert_string_equal(rconf_overlay(r, "far")->address, "10.0.0.9");
-    assert_null(rconf_overlay(r, "n4"));
+    assert_int_equal(rconf_overlay(r, "node1", NULL, 0)->cpus, 64);
+    assert_int_equal(rconf_overlay(r, "node1", NULL, 0)->memory_mb, 262144);
+    assert_int_equal(rconf_overlay(r, "n2", NULL, 0)->weight, 5);
+    assert_int_equal(rconf_overlay(r, "n2", NULL, 0)->n_features, 2);
+    assert_string_equal(rconf_overlay(r, "far", NULL, 0)->address, "10.0.0.9");
+    assert_null(rconf_overlay(r, "n4", NULL, 0));
 }
 
 #define OK "cluster_name = \"c\"\n"
@@ -325,7 +325,7 @@ static void contradictions(void **state) {
                     "line 4: partitions.min_nodes: is more than max_nodes\n");
     expect_problems(OK "[[partitions]]\nname = \"a\"\nmax_time = 5\ndefault_time = 6\n",
                     "line 5: partitions.default_time: is more than max_time\n");
-    expect_problems(OK "[[nodes]]\ncpus = 4\n", "line 2: nodes.names: is missing\n");
+    expect_problems(OK "[[nodes]]\ncpus = 4\n", "line 2: nodes.names: is missing, and so is nodes.selector\n");
     expect_problems(OK "[[nodes]]\nnames = \"n[1\"\n", "line 3: nodes.names: Invalid hostlist: n[1\n");
     expect_problems(OK "[[nodes]]\nnames = \"n[1-2]\"\naddress = \"h\"\n",
                     "line 4: nodes.address: is for one node, and `names` has 2\n");
@@ -349,12 +349,12 @@ static void contradictions(void **state) {
 }
 
 static void all_at_once(void **state) {
-    expect_problems("[scheduler]\nplugin = \"x\"\ninterval_secs = 0\n[[partitions]]\nname = \"a\"\nselector = { gpu = \"x\" }\n"
+    expect_problems("[scheduler]\nplugin = \"x\"\ninterval_secs = 0\n[[partitions]]\nname = \"a\"\ndeny_qos = [\"x\"]\n"
                     "[mpi]\nplugin_dir = \"/x\"\n",
                     "line 1: cluster_name: is missing; the cluster must have a name\n"
                     "line 2: scheduler.plugin: \"x\" is not allowed; must be \"backfill\"\n"
                     "line 3: scheduler.interval_secs: 0 is not allowed; must be an integer from 1 to 3600\n"
-                    "line 6: partitions.selector: not supported yet\n"
+                    "line 6: partitions.deny_qos: not supported yet\n"
                     "line 8: mpi.plugin_dir: not supported yet\n");
     auto_arena a = {0};
     auto_str text = {0}, problems = {0};
@@ -453,7 +453,7 @@ static void resources(void **state) {
 static void add_value(enum conf_type type, const char *text, struct str *out) {
     if (type == CONF_STRS || type == CONF_NAMES || type == CONF_LIST)
         str_addf(out, *text ? "[\"%s\"]" : "[]", text);
-    else if (type == CONF_TABLE || type == CONF_COUNTS)
+    else if (type == CONF_TABLE || type == CONF_COUNTS || type == CONF_LABELS)
         str_add(out, "{}");
     else if (type == CONF_U32 || type == CONF_U64 || type == CONF_BOOL)
         str_add(out, text);
