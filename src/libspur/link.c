@@ -132,6 +132,8 @@ static void connect_now(struct link *l) {
     l->s->n_dialing++;
     if (link_dial(l->s->ticket[l->index].place, &l->fd, &e))
         broken(l, e.text);
+    else if (l->s->over_ms)
+        link_hurry(l->fd);
 }
 
 /* The connection stands, or does not. */
@@ -160,13 +162,19 @@ short link_events(const struct link *l) {
     }
 }
 
+/* Until when a node may let us wait for its hello. */
+static int64_t hello_ends_ms(const struct link *l) {
+    int64_t over = l->s->over_ms ? MAX(l->s->over_ms + OVER_MS, l->at_ms) : INT64_MAX;
+    return MIN(l->at_ms + HELLO_MS, over);
+}
+
 int64_t link_deadline_ms(const struct link *l) {
     switch (l->state) {
     case LINK_WAITING:
         return l->at_ms;
     case LINK_CONNECTING:
     case LINK_OPENING:
-        return l->at_ms + HELLO_MS;
+        return hello_ends_ms(l);
     case LINK_LEAVING:
         return l->at_ms + HELLO_MS;
     default:

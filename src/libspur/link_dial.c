@@ -17,16 +17,24 @@
 #include "base/mem.h"
 #include "spur/stream.h"
 
-/* A machine that went away without a word is noticed. */
-static void keep_alive(int fd) {
-    const int on = 1, idle_secs = 20, every_secs = 5, times = 4;
-    const unsigned unsent_ms = 40000;
-    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+static void probe(int fd, int idle_secs, int every_secs, int times) {
+    const unsigned unsent_ms = (unsigned)(idle_secs + every_secs * times) * 1000;
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_secs, sizeof(idle_secs));
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &every_secs, sizeof(every_secs));
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &times, sizeof(times));
     setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unsent_ms, sizeof(unsent_ms));
+}
+
+/* A machine that went away without a word is noticed. */
+static void keep_alive(int fd) {
+    const int on = 1;
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    probe(fd, 20, 5, 4);
+}
+
+void link_hurry(int fd) {
+    probe(fd, 2, 1, 4);
 }
 
 int link_dial(const struct node_place *place, int *out_fd, struct err *e) {

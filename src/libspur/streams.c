@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "libspur/link.h"
+#include "libspur/link_dial.h"
 
 #define RING_SIZE STREAM_WINDOW
 #define GIVE_UP_MS 60000
@@ -150,6 +151,10 @@ void spur_streams_window_size(struct spur_streams *s, uint32_t rows, uint32_t co
 }
 
 void spur_streams_step_over(struct spur_streams *s) {
-    if (!s->over_ms)
-        s->over_ms = link_now_ms();
+    if (s->over_ms)
+        return;
+    s->over_ms = link_now_ms();
+    for (uint32_t i = 0; i < s->n_links; i++)
+        if (s->link[i].fd >= 0)
+            link_hurry(s->link[i].fd);
 }
