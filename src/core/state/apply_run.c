@@ -19,7 +19,9 @@ static int check_task(struct apply *ap, const struct job *j, const struct job_st
     if (!job_is_group(j) || !st->array_task ||
         !array_has(j->array->pending, j->array->n_pending, st->array_task - 1))
         return E_STALE;
-    if (job_n_tasks(j) > 1 && (!st->new_job_id || st->new_job_id > JOB_ID_MAX || state_job(ap->s, st->new_job_id)))
+    const struct job *head = state_job(ap->s, j->array->job_id);
+    bool has_ids = head && head->array->first_id;
+    if (job_n_tasks(j) > 1 && !has_ids && (!st->new_job_id || st->new_job_id > JOB_ID_MAX || state_job(ap->s, st->new_job_id)))
         return E_STALE;
     return 0;
 }

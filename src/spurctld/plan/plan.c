@@ -128,12 +128,14 @@ static void flush(struct batch *b) {
 }
 
 /* The task gets an id of its own, even if it should be the last: whether it is, is apply's to say. */
-static bool name_task(struct batch *b, struct job_start *st) {
+static bool name_task(struct batch *b, const struct view *v, const struct job *j, struct job_start *st) {
     char sluid[SLUID_SIZE];
-    st->new_job_id = lead_take_job_id(b->plan->room);
+    const struct job *head = j->array ? view_job(v, j->array->job_id) : NULL;
+    bool has_ids = head && head->array->first_id; /* its tasks have them from the beginning */
+    st->new_job_id = has_ids ? 0 : lead_take_job_id(b->plan->room);
     lead_new_sluid(b->plan->room, sluid);
     st->new_sluid = arena_strdup(&b->arena, sluid);
-    return st->new_job_id != 0;
+    return has_ids || st->new_job_id != 0;
 }
 
 /* The start's number is that of the view: a job that was started since, and perhaps undone, is not what was planned. */
@@ -154,7 +156,7 @@ static void propose_starts(struct plan *p, const struct view *seen, const struct
                                .licenses = s->licenses, .n_licenses = s->n_licenses,
                                .everywhere = policy_of(conf->flavor)->script_everywhere &&
                                              !job_spec_more(j->spec)->interactive};
-        if (st.array_task && !name_task(&b, &st))
+        if (st.array_task && !name_task(&b, &v, j, &st))
             break; /* no id is free: the rest waits */
         vec_push(&b.start, st);
         if (b.start.n >= most)
