@@ -311,7 +311,7 @@ static void take_limit(struct cli *c, struct job_info *row, const struct jobs_re
     }
 }
 
-static int jobs_as_json(struct scontrol *s, struct job_rows *rows, const struct jobs_reply *reply) {
+static void jobs_as_json(struct scontrol *s, struct job_rows *rows, const struct jobs_reply *reply) {
     struct job_env env = {.now_unix = reply->now_unix, .cluster = reply->cluster_name};
     auto_str out = {0};
     struct json w = {.out = &out};
@@ -328,7 +328,6 @@ static int jobs_as_json(struct scontrol *s, struct job_rows *rows, const struct 
     json_no_val(&w, "last_backfill", reply->now_unix);
     json_no_val(&w, "last_update", reply->now_unix);
     json_doc_end(&w, s->c, reply->cluster_name);
-    return 0;
 }
 
 int scontrol_show_job(struct scontrol *s, const char *name) {
@@ -358,8 +357,11 @@ int scontrol_show_job(struct scontrol *s, const char *name) {
         qsort(rows.v.p, rows.v.n, sizeof(*rows.v.p), compare);
     for (size_t i = 0; i < rows.v.n; i++)
         take_limit(s->c, &rows.v.p[i], &reply);
-    if (s->json)
-        return jobs_as_json(s, &rows, &reply) || (!rows.v.n && pick.n_names);
+    if (s->json) {
+        bool is_gone = !rows.v.n && pick.n_names;
+        jobs_as_json(s, &rows, &reply);
+        return is_gone;
+    }
     for (size_t i = 0; i < rows.v.n; i++)
         scontrol_job_text(&rows.v.p[i], reply.now_unix, s->one_line, s->details, &out);
     bool is_missing = !rows.v.n && pick.n_names;

@@ -2,8 +2,7 @@
  *
  * The configuration in force, and what was changed by hand beside it.
  */
-#include <stdlib.h>
-#include <string.h>
+#include <stdio.h>
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -17,14 +16,17 @@ void ctl_config(void *ctx, struct config_reply *out, struct arena *a) {
     char host[256] = "";
     gethostname(host, sizeof(host) - 1);
     const struct rconf *in_force = room_rconf(&c->room);
-    const char *colon = c->listen_text ? strrchr(c->listen_text, ':') : NULL;
-    conf_show(&c->conf, in_force, &text);
+    struct conf shown = c->conf;
+    unsigned port = 0;
+    if (c->listen_text && sscanf(c->listen_text, "listen=%u", &port) == 1)
+        shown.listen_addr = arena_printf(a, "[::]:%u", port); /* where it really listens */
+    conf_show(&shown, in_force, &text);
     *out = (struct config_reply){
         .text = arena_strdup(a, str_text(&text)),
         .now_unix = room_now_unix(&c->room),
         .boot_unix = c->started_unix,
         .hostname = arena_strdup(a, host),
-        .port = colon ? (uint32_t)strtoul(colon + 1, NULL, 10) : 0,
+        .port = port,
         .licenses = in_force->licenses,
         .n_licenses = in_force->n_licenses,
     };

@@ -180,7 +180,7 @@ static void job_verbs(struct replay *x, struct arena *a) {
         act(x, CMD_CANCEL, &(struct cmd_cancel){.targets = t, .n_targets = 1});
         break;
     case 4:
-        act(x, CMD_HOLD, &(struct cmd_hold){.targets = t, .n_targets = 2, .hold = hold, .as_admin = flag});
+        act(x, CMD_HOLD, &(struct cmd_hold){.targets = t, .n_targets = 2, .hold = hold, .as_admin = flag, .runs_too = !hold || flag});
         break;
     case 5:
         act(x, CMD_DEADLINE, &(struct cmd_deadline){.job_ids = &id, .n_job_ids = 1});
@@ -251,6 +251,13 @@ static void node_update(struct replay *x, struct arena *a) {
     act(x, CMD_NODE_UPDATE, &cmd);
 }
 
+static void partition(struct replay *x, struct arena *a) {
+    struct part p = {.name = word(x, a), .is_default = draw(x, 2), .state = (uint32_t)draw(x, 4), .all_nodes = true};
+    struct cmd_partition cmd = {.op = 1 + (uint32_t)draw(x, 4), .part = &p, .changes = (uint32_t)draw(x, PART_CHANGES + 1)};
+    p.max_nodes = (uint32_t)draw(x, 3);
+    act(x, CMD_PARTITION, &cmd);
+}
+
 static void join_token(struct replay *x, struct arena *a) {
     struct join_token t = {.id = word(x, a), .hash = "abcd", .text = "test"};
     struct cmd_join_token cmd = {0};
@@ -274,6 +281,8 @@ void steer(struct replay *x, struct arena *a) {
         node_update(x, a);
     else if (draw(x, 2))
         join_token(x, a);
+    else if (!draw(x, 4))
+        partition(x, a);
     else {
         const struct job *j = some_run(x);
         struct run_id run = {.job_id = j ? j->id : 1, .start_no = j ? j->start_no : 1};

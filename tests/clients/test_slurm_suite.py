@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Slurm's own Python tests, unmodified, against these programs: the files of tests/clients/slurm.passing, a list that only grows.
+
+    SPUR_SLURM_CHECKOUT   a checkout of github.com/SchedMD/slurm (master), or its testsuite folder; none of it is here
+    SPUR_SLURM_RUN        what runs the suite's files: RUN SUITE LIST…, ending with "N passed, N failed, N skipped"
+    SPUR_SLURM_PYTHON     a Python with pytest, pytest-timeout, pexpect, jsondiff, jsonpatch, requests and PyYAML (default: python3)
+
+A line of the list is a mode (auto, local) and a file as RUN takes it (105_5, x5.6): every function of it passes or skips itself, and
+one passes at least.
+"""
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+
+import pytest
+
+HERE = pathlib.Path(__file__).resolve().parent
+LIST = HERE / "slurm.passing"
+BUILD = pathlib.Path(os.environ.get("SPUR_TEST_BUILD", "build"))
+
+
+def rows():
+    return [line.split()[:2] for line in LIST.read_text().splitlines() if line and not line.startswith("#")]
+
+
+def test_each_is_named_once():
+    files = [file for _, file in rows()]
+    assert len(files) == len(set(files))
+    assert all(mode in ("auto", "local") and re.fullmatch(r"\d+_\d+|x\d+\.\d+", file) for mode, file in rows())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["auto", "local"])
+def test_slurms_own_tests(tmp_path, mode):
+    files = [file for m, file in rows() if m == mode]
+    checkout, run = os.environ.get("SPUR_SLURM_CHECKOUT"), os.environ.get("SPUR_SLURM_RUN")
+    if not checkout or not run:
+        pytest.skip("SPUR_SLURM_CHECKOUT (a checkout of github.com/SchedMD/slurm) and SPUR_SLURM_RUN (what runs its files) are not set")
+    if os.geteuid() != 0:
+        pytest.skip("needs root, for its namespaces")
+    if not files:
+        pytest.skip(f"the list has none in {mode} mode")
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name in ("spurctld", "spurd", "spur"):
+        shutil.copy(BUILD / "bin" / name, programs / name)
+    tmp_path.chmod(0o755)
+    got = subprocess.run([HERE / "slurm-world", "-m", mode, "-o", tmp_path / "out", checkout, programs, *files], capture_output=True, text=True)
+    lines = re.findall(r"^\S*/test_(\w+)\.py\s+(\d+) passed\s+(\d+) failed", got.stdout, re.M)
+    assert len(lines) == len(files), got.stdout[-5000:] + got.stderr[-2000:]
+    bad = [name for name, passed, failed in lines if failed != "0" or passed == "0"]
+    assert not bad, got.stdout[-20000:]
