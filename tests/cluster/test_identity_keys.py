@@ -79,6 +79,16 @@ def test_a_key_file_is_read_again(new_cluster, tmp_path):
     assert works(c, jwt(key=NEW, sun="nobody")) and not works(c, jwt(key=OLD, sun="nobody"))
 
 
+def test_an_old_key_s_file_is_read_too(new_cluster, tmp_path):
+    path = tmp_path / "old.key"
+    path.write_text(OLD)
+    c = new_cluster(nodes=0, **with_auth("required", f'jwt_key = "{NEW}"\n'))
+    assert not works(c, jwt(key=OLD, sun="nobody"))
+    rewrite(c, [f'jwt_key = "{NEW}"', f'jwt_key_old_file = "{path}"'])
+    c.run("scontrol reconfigure")
+    assert works(c, jwt(key=OLD, sun="nobody")) and works(c, jwt(key=NEW, sun="nobody"))
+
+
 def test_a_bad_key_changes_nothing(new_cluster, tmp_path):
     path = tmp_path / "jwt.key"
     path.write_text(OLD)

@@ -35,7 +35,7 @@ static void print_counts(const struct license *list, uint32_t n, struct str *out
 
 static void print_number(const struct conf_key *k, uint64_t v, struct str *out) {
     if (str_eq(k->slurm, "PriorityMaxAge"))
-        duration_print((int64_t)v, out);
+        duration_print_long((int64_t)v, out);
     else
         str_addf(out, "%" PRIu64 "%s", v, str_ends(k->key, "_secs") ? " sec" : str_ends(k->key, "_minutes") ? " min" : "");
 }
