@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <pwd.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -197,4 +198,14 @@ bool cli_user(const char *text, uint32_t *out_uid) {
     else
         return false;
     return true;
+}
+
+bool cli_interval(const struct cli *c, const char *text, uint32_t *out_secs) {
+    char *end;
+    long secs = strtol(text, &end, 10);
+    *out_secs = (uint32_t)secs;
+    if (end != text && !*end && secs > 0 && secs <= 86400)
+        return true;
+    cli_error(c, "Error: Invalid --iterate value: %s", text);
+    return false;
 }

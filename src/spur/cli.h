@@ -62,6 +62,9 @@ void cli_date(int64_t unix_secs, struct str *out);
 
 const char *cli_env(const char *name); /* getenv, as opt_scan_env wants it */
 
+/* Seconds of --iterate. false: said what is wrong. */
+bool cli_interval(const struct cli *c, const char *text, uint32_t *out_secs);
+
 /* A user named or numbered. false: no such user. */
 bool cli_user(const char *text, uint32_t *out_uid);
 

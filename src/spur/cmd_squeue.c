@@ -3,7 +3,6 @@
  * squeue: asks for the jobs, keeps those that were asked for, sorts and prints them.
  */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -89,18 +88,6 @@ const struct opt_table *cmd_squeue_options(void) {
     return &t;
 }
 
-static bool read_interval(struct cli *c, struct squeue *q) {
-    char *end;
-    if (!q->iterate)
-        return true;
-    long secs = strtol(q->iterate, &end, 10);
-    q->interval_secs = (uint32_t)secs;
-    if (end != q->iterate && !*end && secs > 0 && secs < 86400)
-        return true;
-    cli_error(c, "Error: Invalid --iterate value: %s", q->iterate);
-    return false;
-}
-
 static bool select_jobs(struct cli *c, struct squeue *q) {
     struct job_select *s = &q->pick;
     job_select_init(s, c);
@@ -157,7 +144,7 @@ int cmd_squeue(struct cli *c) {
     if (cli_options(c, cmd_squeue_options(), &q, &r, false, &exit_code)) {
         if (q.help_format)
             exit_code = help_format(&q);
-        else if ((!q.json || json_doc_version(c, q.json_version, &exit_code)) && read_interval(c, &q) && select_jobs(c, &q))
+        else if ((!q.json || json_doc_version(c, q.json_version, &exit_code)) && (!q.iterate || cli_interval(c, q.iterate, &q.interval_secs)) && select_jobs(c, &q))
             exit_code = show(c, &q);
     }
     opt_fini(&r);

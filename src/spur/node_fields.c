@@ -9,6 +9,7 @@
 #include "spur/cli.h"
 #include "spur/job_facts.h"
 #include "spur/node_facts.h"
+#include "spur/node_json.h"
 
 #define FIELD(fn) static void fn(const void *row, const void *env, struct str *out)
 #define ROW(row) ((const struct node_row *)(row))
@@ -327,6 +328,8 @@ static int by_time(const void *a, const void *b) {
     return CMP(first(a) ? node_reason_since(first(a)) : 0, first(b) ? node_reason_since(first(b)) : 0);
 }
 
+#define OWN(key, fn) .json = key, .as = JSON_OWN, .write = node_json_##fn
+
 static const struct table_field rows[] = {
     {0, "allocmem", "ALLOCMEM", alloc_mem, .flags = FIELD_KEY},
     {'S', "allocnodes", "ALLOCNODES", .fixed = "all"},
@@ -377,6 +380,25 @@ static const struct table_field rows[] = {
     {'U', "userlong", "USER", reason_user_long, .flags = FIELD_KEY},
     {'v', "version", "VERSION", version, .flags = FIELD_KEY},
     {'w', "weight", "WEIGHT", weight, .flags = FIELD_SIZE, .compare = by_weight},
+    /* only in --json */
+    {OWN("port", port)},
+    {OWN("node", state)},
+    {OWN("nodes", nodes)},
+    {OWN("cpus", cpus)},
+    {OWN("sockets", sockets)},
+    {OWN("cores", cores)},
+    {OWN("threads", threads)},
+    {OWN("disk", disk)},
+    {OWN("memory", memory)},
+    {OWN("weight", weight)},
+    {OWN("features", features)},
+    {OWN("gres", gres)},
+    {.json = "cluster", .fixed = ""},
+    {.json = "comment", .fixed = ""},
+    {.json = "extra", .fixed = ""},
+    {OWN("reason", reason)},
+    {.json = "reservation", .fixed = ""},
+    {OWN("partition", partition)},
 };
 
 const struct table_fields *node_fields(void) {

@@ -163,7 +163,10 @@ struct split {
 
 static struct split split_up(const struct ask *a, const struct sorted *low, const struct sorted *top, struct sum must) {
     uint32_t most = a->size.max_nodes - must.n_must;
+    uint32_t least = MAX(a->size.min_nodes, MIN(a->size.want_nodes, a->size.max_nodes));
     struct split r = {.low = MIN(low->n, most)};
+    if (must.n_must && must.n_must >= least && must.must_tasks >= a->size.n_tasks)
+        return (struct split){0}; /* the nodes that are named hold it */
     uint64_t low_tasks = window_sum(low, low->n - r.low, r.low);
     while (must.must_tasks + low_tasks + r.top_tasks < a->size.n_tasks ||
            must.n_must + r.low + r.top < a->size.min_nodes) {

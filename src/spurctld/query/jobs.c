@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "base/vec.h"
+#include "core/sched/priority.h"
 #include "spurctld/plan/plan.h"
 #include "spurctld/query/query.h"
 
@@ -23,6 +24,7 @@ struct asking {
     struct plan_notes *notes;
     VEC(struct width) widths;
     int64_t now_unix;
+    struct priority_scale scale; /* with with_parts */
     bool hides; /* jobs of hidden partitions are left out */
     int code;
     struct err why;
@@ -98,11 +100,29 @@ static void add_detail(struct asking *q, uint32_t job_id, struct job_info *info)
     info->promised_nodes = names;
 }
 
+static void add_parts(struct asking *q, const struct job *j, struct job_info *info) {
+    VEC(struct priority_parts) list = {0};
+    for (const char *at = j->spec->partition; at && *at;) {
+        char *name = arena_strndup(&q->arena, at, strcspn(at, ","));
+        const struct part *part = view_find_part(&q->view, name);
+        struct priority_points p;
+        uint64_t sum = priority_points_of(&q->scale, j, part ? priority_factor(part) : 0, q->now_unix, &p);
+        vec_push(&list, ((struct priority_parts){name, sum, p.age, p.size, p.partition, p.nice, p.is_set}));
+        at += strcspn(at, ",");
+        at += *at == ',';
+    }
+    info->parts = arena_memdup(&q->arena, list.p, list.n * sizeof(*list.p));
+    info->n_parts = (uint32_t)list.n;
+    vec_fini(&list);
+}
+
 static struct job_info info_of(struct asking *q, const struct job *j) {
     const struct sched_note *note = j->state == JOB_PENDING ? plan_note(q->notes, j->id) : NULL;
     struct job_info info = {.reason = j->reason};
     info.least_nodes = j->state == JOB_PENDING ? least_nodes(q, j) : 0;
     info.job = query_visible(&q->who, j, &q->arena, &info.is_yours);
+    if (q->req.with_parts && j->state == JOB_PENDING)
+        add_parts(q, j, &info);
     info.limit_min = j->time_limit_min ? 0 : sched_time_limit(&q->view, j);
     if (q->req.with_steps && j->start_no)
         info.steps = query_steps(&q->view, j, q->req.with_ended, &q->arena, &info.n_steps);
@@ -204,6 +224,8 @@ static void work(void *arg) {
     struct asking *q = arg;
     infos list = {0};
     const struct job *j;
+    if (q->req.with_parts)
+        priority_scale_of(&q->view, &q->scale);
     if (q->req.n_job_ids)
         by_ids(q, &list);
     else
@@ -211,8 +233,11 @@ static void work(void *arg) {
             if (fits(q, j))
                 vec_push(&list, info_of(q, j));
     const struct rconf *conf = q->view.cluster->conf;
+    struct priority_weights weights = {0};
+    if (q->req.with_parts && conf)
+        weights = (struct priority_weights){conf->weight_age, conf->weight_job_size, conf->weight_partition};
     struct jobs_reply reply = {list.p, (uint32_t)list.n, q->view.index, q->now_unix, conf ? conf->cluster_name : NULL,
-                               conf ? conf->interval_secs : 0};
+                               conf ? conf->interval_secs : 0, q->req.with_parts ? &weights : NULL};
     if (!q->code)
         rec_encode(jobs_reply_rec(), &reply, &q->reply);
     vec_fini(&list);

@@ -66,9 +66,9 @@ static void by_letter(void **state) {
     check(table_parse_percent, " %i|%T", " JOBID|STATE\n", " 337|RUNNING\n", "");
     check(table_parse_percent, "%i,%K", "JOBID,ARRAY_TASK_ID\n", "337,N/A\n", "");
     check(table_parse_percent, "text only", "text only\n", "text only\n", "");
-    check(table_parse_percent, "%%", "\n", "\n", "");
+    check(table_parse_percent, "%%", "\n", "", "");
     check(table_parse_percent, "{\"id\": \"%i\"}", "{\"id\": \"JOBID\"}\n", "{\"id\": \"337\"}\n", "");
-    check(table_parse_percent, "", "\n", "\n", "");
+    check(table_parse_percent, "", "\n", "", "");
     check(table_parse_percent, "%.", "%.\n", "%.\n", "\n");
     check(table_parse_percent, "%all", "JOBID|NAME|TIME_LIMIT|ARRAY_TASK_ID |NODELIST(REASON) |STATE \n",
           "337|two|5-00:00:00|N/A |n[1-2] |RUNNING \n", "");
@@ -96,7 +96,7 @@ static void by_name(void **state) {
     check(table_parse_long, "jobid:.10,name:8,state:-9,nodelist:3", "     JOBIDNAME    STATE NOD\n",
           "       337two     RUNNING n[1\n", "");
     check(table_parse_long, "jobid:10:,name:,state:+", "JOBID     :NAMESTATE+\n", "337       :twoRUNNING+\n", "");
-    check(table_parse_long, "bogus", "\n", "\n", "bogus\n");
+    check(table_parse_long, "bogus", "\n", "", "bogus\n");
     check(table_parse_long, "JobID,bogus", "JOBID               \n", "337                 \n", "bogus\n");
     check(table_parse_long, "JobID:\x1f,State:\x1f", "JOBID\x1fSTATE\x1f\n", "337\x1fRUNNING\x1f\n", "");
 }
