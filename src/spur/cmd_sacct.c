@@ -23,7 +23,7 @@ struct sacct {
     struct str format, jobs; /* options that may be repeated add up */
     const char *since_text, *until_text, *state_list, *user_list, *part_list, *name_list, *account_list, *qos_list;
     const char *node_list, *delimiter;
-    bool all_users, allocations, brief, help_format, no_header, parsable, parsable2, array;
+    bool all_users, allocations, brief, duplicates, help_format, no_header, parsable, parsable2, array;
     const char *const *users;
     uint32_t n_users, states; /* 0: any */
     char unit; /* of job_env */
@@ -62,7 +62,7 @@ static const struct opt_row rows[] = {
     {"completion", 'c', NULL, OPT_NOT_YET},
     {"constraints", 'C', "list", OPT_NOT_YET},
     {"delimiter", 0, "text", OPT_TEXT, 0, AT(delimiter), NULL, NULL, "what stands between columns with -p and -P"},
-    {"duplicates", 'D', NULL, OPT_NOT_YET},
+    {"duplicates", 'D', NULL, OPT_BOOL, 0, AT(duplicates), NULL, NULL, "all jobs that an id has had: each life of one that was requeued"},
     {"endtime", 'E', "time", OPT_TEXT, 0, AT(until_text), NULL, NULL, "jobs that were there before this time"},
     {"env-vars", 0, NULL, OPT_NOT_YET},
     {"federation", 0, NULL, OPT_NOT_YET},
@@ -278,7 +278,7 @@ static int print(struct sacct *s, const struct table *t, const struct sacct_styl
     auto_str out = {0};
     struct history_request request = {.job_ids = s->pick.ids, .n_job_ids = s->pick.n_ids, .users = s->users,
                                       .n_users = s->n_users, .all_users = s->all_users, .since_unix = s->since,
-                                      .until_unix = s->until};
+                                      .until_unix = s->until, .duplicates = s->duplicates};
     struct history_reply reply = {.is_cut = true};
     if (!s->no_header)
         sacct_head(t, style, &out);

@@ -90,9 +90,11 @@ FIELD(state) {
 }
 FIELD(exit_code) {
     const struct job *j = JOB(row);
-    bool is_ended_from_outside = j->state == JOB_CANCELLED || j->state == JOB_TIMEOUT;
+    bool is_ended_from_outside = j->state == JOB_CANCELLED || j->state == JOB_TIMEOUT || j->state == JOB_REQUEUED;
     if (IS_STEP(row))
         job_exit(STEP(row)->wait_status, out);
+    else if (j->state == JOB_NODE_FAIL)
+        str_add(out, "1:0");
     else
         job_exit(is_ended_from_outside ? 0 : j->wait_status, out);
 }

@@ -135,7 +135,7 @@ static void names_collected(void *arg) {
     struct ctl *c = na->c;
     c->names = na->names;
     c->n_names = na->n_names;
-    state_view_end(c->room.state, &na->view);
+    state_view_end(&na->view);
     na->done(c);
     free(na);
 }

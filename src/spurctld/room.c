@@ -74,6 +74,8 @@ void room_follow(struct room *r) {
 }
 
 void room_tell(struct room *r, uint64_t index, const struct applied *what) {
+    for (size_t i = 0; i < what->lives.n; i++)
+        acct_on_life(r->acct, index, what->lives.p[i]);
     for (size_t i = 0; i < what->events.n; i++) {
         const struct event *ev = &what->events.p[i];
         acct_on_event(r->acct, index, ev);

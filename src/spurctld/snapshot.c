@@ -194,7 +194,7 @@ static void finish(struct taking *t) {
         s->stats.last_ms = mono_ms() - t->begun_ms;
     }
     s->n_out--;
-    state_view_end(s->room->state, &t->view);
+    state_view_end(&t->view);
     t->done(t->arg, t->index, t->code, &t->why, bytes.p, bytes.n);
     free(t);
 }

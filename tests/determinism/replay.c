@@ -234,7 +234,7 @@ static void snapshot(struct state *s, struct buf *out) {
     state_view(s, &v);
     if (state_snapshot_write(&v, add, out, &e))
         fail("snapshot", &e);
-    state_view_end(s, &v);
+    state_view_end(&v);
 }
 
 static void make_twin(struct replay *x) {

@@ -82,6 +82,10 @@ const char *job_reason_word(uint32_t reason) {
     return reason < JOB_N_REASONS ? reasons[reason] : "Unknown";
 }
 
+uint32_t job_hold_reason(uint32_t hold) {
+    return hold == HOLD_USER ? REASON_HELD_USER : hold ? REASON_HELD_ADMIN : REASON_NONE;
+}
+
 bool job_state_is_end(uint32_t state) {
     return state >= JOB_COMPLETED && state < JOB_N_STATES;
 }

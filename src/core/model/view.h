@@ -24,7 +24,8 @@ struct view {
     const struct cow_root *steps; /* by step_key */
     struct counters counters;
     const struct cluster *cluster; /* never NULL; cluster->conf is NULL before the first configuration */
-    uint64_t pin;                  /* the taker's */
+    uint64_t pin;                  /* of the state that it was taken of, */
+    void *owner;                   /* which is kept for as long as this is out */
 };
 
 static inline const struct job *view_job(const struct view *v, uint32_t id) {

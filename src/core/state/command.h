@@ -48,7 +48,8 @@ REC_DECLARE(cmd_submit, CMD_SUBMIT_FIELDS)
     F(U32S, job_ids, 1, _)                                                                                             \
     F(U32, hold, 2, _)         /* enum hold; HOLD_NONE releases */                                                     \
     F(BOOL, as_admin, 3, _)    /* may release what an administrator holds */                                          \
-    F(LIST, targets, 4, job_target) /* with or instead of job_ids; one item of the answer each, behind those */
+    F(LIST, targets, 4, job_target) /* with or instead of job_ids; one item of the answer each, behind those */     \
+    F(BOOL, runs_too, 5, _) /* jobs that run are held as well, for when they are queued again */
 REC_DECLARE(cmd_hold, CMD_HOLD_FIELDS)
 
 #define CMD_CANCEL_FIELDS(F)                                                                                          \

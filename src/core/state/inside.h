@@ -20,6 +20,8 @@ struct state {
     struct counters counters;
     uint64_t index;
     bool checking;
+    bool is_left;     /* freed by its owner; goes with the last view */
+    uint32_t n_views; /* out */
 
     /* Derived, made again after a restore, not part of the digest. */
     struct map64 token_at;  /* scope of a token → its number + 1, as a pointer */

@@ -89,8 +89,8 @@ void run_requeue(struct apply *ap, struct job *j) {
     j->state = JOB_PENDING;
     j->completing = j->configuring = false;
     j->sluid = rare.new_sluid ? rare.new_sluid : derived_sluid(ap, j->sluid, j->id);
-    j->hold = rare.requeue_hold;
-    j->reason = !j->hold ? REASON_NONE : lost ? REASON_MAX_REQUEUE : REASON_REQUEUED_HELD;
+    j->reason = !rare.requeue_hold ? job_hold_reason(j->hold) : lost ? REASON_MAX_REQUEUE : REASON_REQUEUED_HELD;
+    j->hold = MAX(j->hold, rare.requeue_hold); /* what was held while it ran stays so */
     j->restarts++;
     j->submit_ms = ap->now_ms;
     j->eligible_unix = MAX(ap->now_ms / 1000, j->spec->begin_unix);
@@ -117,7 +117,8 @@ static void close_run(struct apply *ap, struct job *j) {
     }
     j->completing = false;
     if (j->state == JOB_PENDING) { /* an undone start: as if it had never been */
-        j->reason = j->hold ? j->reason : REASON_NONE;
+        if (!j->hold || j->reason == REASON_CLEANING)
+            j->reason = job_hold_reason(j->hold);
         wait_again(ap, j);
         return;
     }

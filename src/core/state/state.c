@@ -28,9 +28,7 @@ struct state *state_new(void) {
     return s;
 }
 
-void state_free(struct state *s) {
-    if (!s)
-        return;
+static void destroy(struct state *s) {
     cow_fini(&s->jobs);
     cow_fini(&s->nodes);
     cow_fini(&s->parts);
@@ -45,6 +43,13 @@ void state_free(struct state *s) {
     licenses_free(s);
     cow_epochs_free(s->epochs);
     free(s);
+}
+
+void state_free(struct state *s) {
+    if (s && s->n_views)
+        s->is_left = true;
+    else if (s)
+        destroy(s);
 }
 
 static void count_job(struct state *s, const struct job *j, int by) {
@@ -194,11 +199,16 @@ void state_view(struct state *s, struct view *out) {
     state_peek(s, out);
     out->digest = state_digest(s);
     out->pin = cow_pin(s->epochs);
+    out->owner = s;
+    s->n_views++;
 }
 
-void state_view_end(struct state *s, struct view *v) {
+void state_view_end(struct view *v) {
+    struct state *s = v->owner;
     cow_unpin(s->epochs, v->pin);
     *v = (struct view){0};
+    if (!--s->n_views && s->is_left)
+        destroy(s);
 }
 
 struct state_stats state_stats(const struct state *s) {

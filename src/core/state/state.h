@@ -56,7 +56,7 @@ struct applied {
 void applied_fini(struct applied *r);
 
 struct state *state_new(void);
-void state_free(struct state *s); /* no view may be out */
+void state_free(struct state *s); /* takes NULL. Views that are out stay good: the last of them takes the rest along */
 
 /* Applies one committed entry. 0, or E_VERSION / E_CORRUPT when this program can't read it: then nothing was changed and
  * the member must stop (it would differ from the others). A command that is refused is no error here: see r->code. */
@@ -66,7 +66,7 @@ uint64_t state_index(const struct state *s); /* of the last entry applied */
 uint64_t state_digest(const struct state *s);
 
 void state_view(struct state *s, struct view *out); /* pins; end it with state_view_end on this thread */
-void state_view_end(struct state *s, struct view *v);
+void state_view_end(struct view *v);
 void state_peek(const struct state *s, struct view *out); /* no pin: good until the next apply, on this thread only */
 
 /* By name, without a scan; good until the next apply. NULL: none. */

@@ -205,6 +205,11 @@ void acct_on_event(struct acct *a, uint64_t index, const struct event *ev) {
         add(a, index, record, is_step);
 }
 
+void acct_on_life(struct acct *a, uint64_t index, const struct job *life) {
+    if (index > a->flushed)
+        add(a, index, life, false);
+}
+
 /* Rows must go in by ascending index, since the mark is that of the last one. */
 struct missing {
     uint64_t index;

@@ -16,6 +16,8 @@ int acct_open(struct room *r, const char *path, struct acct **out, struct err *e
 void acct_close(struct acct *a); /* writes what waits, then closes; blocks. Takes NULL */
 
 void acct_on_event(struct acct *a, uint64_t index, const struct event *ev);
+/* What a job was until this entry queued it again; copied. */
+void acct_on_life(struct acct *a, uint64_t index, const struct job *life);
 void acct_restored(struct acct *a); /* the state came from a snapshot: look for ends that have no row */
 
 /* Every end at or before this index has its row on disk. */

@@ -265,7 +265,7 @@ static void act(struct cancelling *c) {
 
 static void on_chosen(void *arg) {
     struct cancelling *c = arg;
-    state_view_end(c->st->room->state, &c->view);
+    state_view_end(&c->view);
     act(c);
 }
 

@@ -84,7 +84,7 @@ static void look(void *arg) {
 static void looked(void *arg) {
     struct changing *c = arg;
     struct err e;
-    state_view_end(c->room->state, &c->view);
+    state_view_end(&c->view);
     if (c->is_used)
         finish(c, err_set(&e, E_PART_BUSY, NULL), &e);
     else

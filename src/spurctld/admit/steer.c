@@ -29,7 +29,8 @@ void admit_hold(struct room *r, const struct who *who, const struct hold_request
                                                                                 : HOLD_USER,
                            .as_admin = who->is_admin,
                            .targets = st->targets.p,
-                           .n_targets = (uint32_t)st->targets.n};
+                           .n_targets = (uint32_t)st->targets.n,
+                           .runs_too = true};
     steering_propose(st, CMD_HOLD, &cmd, req->token, req->n_token);
 }
 

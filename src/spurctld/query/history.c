@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * History and state, merged: what the state has of a job is newer than any row, so it wins. Ascending by id, jobs of one
- * id (ids come round) by their submission; one page, which never ends among the jobs of one id.
+ * id (ids come round, and a requeued job has several lives) by their submission, or the last one alone; one page, which never ends among the jobs of one id.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +14,7 @@
 #include "spurctld/query/query.h"
 
 #define LIMIT_MOST 10000u
+#define ROWS_BEYOND 64u /* rows that are read beyond the page: of those of one id only one may be shown */
 
 typedef VEC(struct job_info) infos;
 
@@ -28,6 +29,7 @@ struct asking {
     uint64_t next_key; /* of the state, not yet merged */
     int64_t now_unix;
     uint32_t limit;
+    uint32_t n_rows, row_id; /* read so far, and the last one's */
     bool is_cut;
     uint32_t cut_id; /* of the first that found no room */
     int code;
@@ -65,8 +67,15 @@ static bool fits(const struct asking *q, const struct job *j) {
     return !q->req.since_unix || !job_is_over(j) || j->end_ms / 1000 >= q->req.since_unix;
 }
 
+/* Of several that an id has had only the last one is shown where not all are asked for. */
+static bool is_newer(const struct asking *q, const struct job *j) {
+    return !q->req.duplicates && q->list.n && q->list.p[q->list.n - 1].job->id == j->id;
+}
+
 static bool add(struct asking *q, const struct job *j, const struct step *steps, uint32_t n_steps) {
-    if (q->list.n >= q->limit) {
+    if (is_newer(q, j)) {
+        q->list.n--;
+    } else if (q->list.n >= q->limit) {
         q->is_cut = true;
         q->cut_id = j->id;
         return false;
@@ -130,6 +139,8 @@ static bool add_state_until(struct asking *q, uint64_t id) {
 
 static bool on_row(void *arg, const struct job *j, const struct step *steps, uint32_t n_steps) {
     struct asking *q = arg;
+    q->n_rows++;
+    q->row_id = j->id;
     if (!add_state_until(q, j->id - 1))
         return false;
     const struct job *live = view_job(&q->view, j->id);
@@ -162,9 +173,13 @@ static void work(void *arg) {
         .since_unix = q->req.since_unix,
         .until_unix = q->req.until_unix,
         .after_id = q->req.after_id,
-        .limit = q->limit + 1,
+        .limit = q->limit + ROWS_BEYOND,
     };
     q->code = acct_read(q->path, &f, on_row, q, &q->why);
+    if (!q->is_cut && q->n_rows == f.limit) { /* there may be more of the last one's id */
+        q->is_cut = true;
+        q->cut_id = q->row_id;
+    }
     if (!q->code && !q->is_cut)
         add_state_until(q, UINT32_MAX);
     if (q->is_cut)
@@ -179,7 +194,7 @@ static void work(void *arg) {
 static void done(void *arg) {
     struct asking *q = arg;
     q->done(q->arg, q->code, &q->why, q->reply.p, q->reply.n);
-    state_view_end(q->room->state, &q->view);
+    state_view_end(&q->view);
     vec_fini(&q->list);
     arena_fini(&q->arena);
     buf_fini(&q->reply);

@@ -51,7 +51,7 @@ const struct step *query_steps(const struct view *v, const struct job *j, bool w
     VEC(struct step) list = {0};
     const struct step *st;
     for (uint64_t k = step_key(j->id, 0); (st = view_next_step(v, &k)) && st->job_id == j->id; k++)
-        if (with_ended || !step_is_over(st))
+        if (str_eq(st->sluid, j->sluid) && (with_ended || !step_is_over(st))) /* else of an earlier life */
             vec_push(&list, *st);
     const struct step *out = arena_memdup(a, list.p, list.n * sizeof(*list.p));
     *out_n = (uint32_t)list.n;
@@ -136,7 +136,7 @@ static struct job_info info_of(struct asking *q, const struct job *j) {
     } else if (j->state == JOB_PENDING) {
         info.priority = sched_priority(&q->view, j, q->now_unix);
     } else {
-        info.priority = 1;
+        info.priority = j->hold ? 0 : 1;
     }
     return info;
 }
@@ -246,7 +246,7 @@ static void work(void *arg) {
 static void done(void *arg) {
     struct asking *q = arg;
     q->done(q->arg, q->code, &q->why, q->reply.p, q->reply.n);
-    state_view_end(q->room->state, &q->view);
+    state_view_end(&q->view);
     vec_fini(&q->widths);
     arena_fini(&q->arena);
     buf_fini(&q->reply);

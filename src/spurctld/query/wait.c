@@ -122,7 +122,7 @@ static void find_worst(void *arg) {
 static void on_found(void *arg) {
     struct search *s = arg;
     answer(&s->w, view_job(&s->view, s->w.job_id), s->worst);
-    state_view_end(s->room->state, &s->view);
+    state_view_end(&s->view);
     free(s);
 }
 

@@ -58,7 +58,7 @@ static void work(void *arg) {
 static void done(void *arg) {
     struct asking *q = arg;
     q->done(q->arg, q->code, &q->err, q->reply.p, q->reply.n);
-    state_view_end(q->room->state, &q->view);
+    state_view_end(&q->view);
     arena_fini(&q->arena);
     buf_fini(&q->reply);
     free(q);

@@ -28,7 +28,7 @@ static void print_state(struct state *s, char out[128]) {
     auto_buf snap = {0};
     state_view(s, &v);
     must(state_snapshot_write(&v, to_buf, &snap, NULL) == 0);
-    state_view_end(s, &v);
+    state_view_end(&v);
     snprintf(out, 128, "%016" PRIx64 " %016" PRIx64 " %zu\n", state_digest(s), hash_fixed(snap.p, snap.n), snap.n);
     struct state *again = state_new();
     struct err e;

@@ -17,7 +17,7 @@ void rig_fini(struct rig *g) {
     struct state *twin = state_new();
     state_view(g->s, &v);
     assert_int_equal(state_snapshot_write(&v, add, &bytes, NULL), 0);
-    state_view_end(g->s, &v);
+    state_view_end(&v);
     assert_int_equal(state_restore(twin, bytes.p, bytes.n, NULL), 0);
     assert_true(state_digest(twin) == state_digest(g->s));
     state_free(twin);

@@ -151,7 +151,7 @@ static void a_snapshot_knows_who_waits_for_whom(void **state) {
     assert_int_equal(start(&g, 3, 1, n, 1, 0), 0);
     state_view(g.s, &v);
     assert_int_equal(state_snapshot_write(&v, add_bytes, &snap, NULL), 0);
-    state_view_end(g.s, &v);
+    state_view_end(&v);
     assert_int_equal(state_restore(h.s, snap.p, snap.n, NULL), 0);
     h.index = g.index;
     h.now_ms = g.now_ms;
@@ -283,7 +283,32 @@ static void snapshot(struct rig *g, struct buf *out) {
     struct view v;
     state_view(g->s, &v);
     assert_int_equal(state_snapshot_write(&v, to_buf, out, NULL), 0);
-    state_view_end(g->s, &v);
+    state_view_end(&v);
+}
+
+/* A member that gets a snapshot from another changes its state while readers are at work. */
+static void views_outlive_their_state(void **state) {
+    struct rig g;
+    struct view first, second;
+    auto_buf bytes = {0};
+    rig_init(&g);
+    submit(&g, 1, NULL, NULL, 0);
+    state_view(g.s, &first);
+    submit(&g, 2, NULL, NULL, 0);
+    state_view(g.s, &second);
+    snapshot(&g, &bytes);
+    struct state *next = state_new();
+    assert_int_equal(state_restore(next, bytes.p, bytes.n, NULL), 0);
+    state_free(g.s);
+    g.s = next;
+    submit(&g, 3, NULL, NULL, 0);
+    assert_non_null(view_job(&first, 1));
+    assert_null(view_job(&first, 2));
+    state_view_end(&first);
+    assert_int_equal(view_job(&second, 2)->id, 2);
+    assert_null(view_job(&second, 3));
+    state_view_end(&second);
+    rig_fini(&g);
 }
 
 static void random_step(struct rig *g, uint64_t *seed, uint32_t n_nodes) {
@@ -406,6 +431,7 @@ int main(void) {
         cmocka_unit_test(a_repeat_gets_the_first_answer),
         cmocka_unit_test(a_name_belongs_to_its_key),
         cmocka_unit_test(random_commands),
+        cmocka_unit_test(views_outlive_their_state),
         cmocka_unit_test(damaged_snapshots_are_refused),
         cmocka_unit_test(unknown_entries_stop_the_member),
     };

@@ -56,6 +56,34 @@ static void a_run_is_queued_again(void **state) {
     rig_fini(&g);
 }
 
+static void what_is_held_while_it_runs_stays_held(void **state) {
+    struct rig g;
+    uint32_t id = 1;
+    rig_init(&g);
+    uint32_t n = add_node(&g, "n", 4, NULL, 0);
+    submit(&g, id);
+    start(&g, id, (struct job_node){.node_id = n, .cpus = 1});
+    assert_int_equal(act1(&g, CMD_HOLD, &(struct cmd_hold){.job_ids = &id, .n_job_ids = 1, .hold = HOLD_USER, .runs_too = true}), 0);
+    running(&g, id);
+    assert_int_equal(job_of(&g, id)->state, JOB_RUNNING);
+    assert_int_equal(job_of(&g, id)->reason, REASON_HELD_USER);
+    requeue(&g, id, HOLD_NONE);
+    done(&g, id, n, 15);
+    assert_int_equal(job_of(&g, id)->state, JOB_PENDING);
+    assert_int_equal(job_of(&g, id)->reason, REASON_HELD_USER);
+    assert_int_equal(start(&g, id, (struct job_node){.node_id = n, .cpus = 1}), E_JOB_HELD);
+    /* an undone start is held as well */
+    act1(&g, CMD_HOLD, &(struct cmd_hold){&id, 1, HOLD_NONE, false});
+    start(&g, id, (struct job_node){.node_id = n, .cpus = 1});
+    assert_int_equal(act1(&g, CMD_HOLD, &(struct cmd_hold){.job_ids = &id, .n_job_ids = 1, .hold = HOLD_ADMIN, .as_admin = true, .runs_too = true}), 0);
+    act(&g, CMD_UNDO, &(struct cmd_undo){.job_id = id, .start_no = job_of(&g, id)->start_no});
+    done(&g, id, n, 0);
+    assert_int_equal(job_of(&g, id)->hold, HOLD_ADMIN);
+    assert_int_equal(job_of(&g, id)->reason, REASON_HELD_ADMIN);
+    assert_int_equal(act1(&g, CMD_HOLD, &(struct cmd_hold){&id, 1, HOLD_NONE, false}), E_DENIED);
+    rig_fini(&g);
+}
+
 static void lose_node(struct rig *g, uint32_t id, uint32_t n) {
     start(g, id, (struct job_node){.node_id = n, .cpus = 1});
     running(g, id);
@@ -453,7 +481,7 @@ static void tokens_are_added_and_revoked(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_run_is_queued_again),
+        cmocka_unit_test(a_run_is_queued_again), cmocka_unit_test(what_is_held_while_it_runs_stays_held),
         cmocka_unit_test(a_job_that_lost_a_node_is_queued_again),
         cmocka_unit_test(clocks_stand_still),
         cmocka_unit_test(fields_change_as_the_state_allows),

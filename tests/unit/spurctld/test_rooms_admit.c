@@ -356,8 +356,11 @@ static void what_an_administrator_holds_its_owner_cannot_release(void **state) {
     assert_int_equal(n->n_launches, 0);
     assert_int_equal(rig_hold(&g, 1000, id, HOLD_OP_RELEASE), 0);
     rig_until(&g, id, "RUNNING", 1000);
-    assert_int_equal(rig_hold(&g, 1000, id, HOLD_OP_HOLD), E_JOB_STATE);
+    assert_int_equal(rig_hold(&g, 1000, id, HOLD_OP_HOLD), 0); /* it runs on */
+    assert_string_equal(job_shown_state(rig_job(&g, id)), "RUNNING");
+    assert_int_equal(rig_job(&g, id)->reason, REASON_HELD_USER);
     assert_int_equal(rig_hold(&g, 1000, id, HOLD_OP_RELEASE), 0);
+    assert_int_equal(rig_job(&g, id)->reason, REASON_NONE);
     assert_int_equal(rig_hold(&g, 1000, id, 9), E_USAGE);
     assert_int_equal(rig_report(&g, n, id, 1, 0), 0);
     assert_int_equal(rig_hold(&g, 1000, id, HOLD_OP_HOLD), E_JOB_DONE);

@@ -271,6 +271,43 @@ static void two_ids(struct rconf *conf, struct arena *a) {
     conf->min_job_age_secs = 10;
 }
 
+/* Each life of a job that was queued again is a row, with its steps; asked for or not. */
+static void each_life_is_a_row(void **state) {
+    struct rig g;
+    struct asked q = {0};
+    rig_init(&g, quick_history);
+    struct vscript *n = rig_node(&g, "n1", NULL, NULL);
+    struct who who = vctl_user(1000);
+    uint32_t id = rig_submit(&g, &(struct rig_job){.requeue = true});
+    rig_until(&g, id, "RUNNING", 2000);
+    struct job_target t = {.job_id = id};
+    assert_int_equal(rig_requeue(&g, 1000, &(struct requeue_request){.targets = &t, .n_targets = 1}), 0);
+    rig_run(&g, 3000);
+    if (rig_job(&g, id)->start_no == 1) /* its node says that it is over */
+        assert_int_equal(rig_report(&g, n, id, 1, 15), 0);
+    rig_until(&g, id, "RUNNING", 20000);
+    assert_int_equal(rig_job(&g, id)->start_no, 2);
+    const struct history_reply *r = ask_history(&g, &q, &who, &(struct history_request){.duplicates = true});
+    assert_int_equal(r->n_jobs, 2);
+    assert_int_equal(r->jobs[0].job->state, JOB_REQUEUED);
+    assert_int_equal(r->jobs[0].job->start_no, 1);
+    assert_true(r->jobs[0].job->start_ms && r->jobs[0].job->end_ms >= r->jobs[0].job->start_ms);
+    assert_int_equal(r->jobs[1].job->state, JOB_RUNNING);
+    assert_string_not_equal(r->jobs[0].job->sluid, r->jobs[1].job->sluid);
+    r = ask_history(&g, &q, &who, &(struct history_request){0});
+    assert_int_equal(r->n_jobs, 1);
+    assert_int_equal(r->jobs[0].job->state, JOB_RUNNING);
+    assert_int_equal(rig_report(&g, n, id, 2, 0), 0);
+    rig_run(&g, 30000);
+    assert_null(rig_job(&g, id));
+    assert_int_equal(ask_history(&g, &q, &who, &(struct history_request){.duplicates = true})->n_jobs, 2);
+    r = ask_history(&g, &q, &who, &(struct history_request){0});
+    assert_int_equal(r->n_jobs, 1);
+    assert_int_equal(r->jobs[0].job->state, JOB_COMPLETED);
+    arena_fini(&q.arena);
+    rig_fini(&g);
+}
+
 /* Ids come round: jobs of one id are told apart, in their order, and never torn apart by a page. */
 static void ids_that_come_round_are_all_shown(void **state) {
     struct rig g;
@@ -284,17 +321,21 @@ static void ids_that_come_round_are_all_shown(void **state) {
             rig_run(&g, 12000);
     }
     assert_int_not_equal(rig_submit(&g, &(struct rig_job){.hold = true}), 0);
-    const struct history_reply *r = ask_history(&g, &q, &who, &(struct history_request){0});
+    const struct history_reply *r = ask_history(&g, &q, &who, &(struct history_request){.duplicates = true});
     assert_int_equal(r->n_jobs, 7);
     for (uint32_t i = 1; i < 7; i++) {
         const struct job *a = r->jobs[i - 1].job, *b = r->jobs[i].job;
         assert_true(a->id < b->id || (a->id == b->id && a->submit_ms < b->submit_ms));
         assert_string_not_equal(a->sluid, b->sluid);
     }
+    r = ask_history(&g, &q, &who, &(struct history_request){0}); /* the last one of each id */
+    assert_int_equal(r->n_jobs, 2);
+    assert_int_equal(r->jobs[0].job->state, JOB_PENDING);
+    assert_int_equal(r->jobs[1].job->id, 2);
     for (uint32_t limit = 4; limit < 8; limit++) {
         uint32_t n_seen = 0, after = 0;
         do {
-            r = ask_history(&g, &q, &who, &(struct history_request){.limit = limit, .after_id = after});
+            r = ask_history(&g, &q, &who, &(struct history_request){.limit = limit, .after_id = after, .duplicates = true});
             n_seen += r->n_jobs;
             after = r->jobs[r->n_jobs - 1].job->id;
         } while (r->is_cut);
@@ -356,6 +397,7 @@ int main(void) {
         cmocka_unit_test(nodes_come_in_slurms_order_without_their_keys),
         cmocka_unit_test(history_and_state_are_one),
         cmocka_unit_test(times_bound_history_and_state_alike),
+        cmocka_unit_test(each_life_is_a_row),
         cmocka_unit_test(ids_that_come_round_are_all_shown),
         cmocka_unit_test(who_waits_hears_of_the_end),
     };

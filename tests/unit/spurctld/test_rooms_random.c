@@ -47,6 +47,7 @@ struct ask {
 struct row {
     char sluid[16];
     uint32_t id, n_rows;
+    bool is_life; /* queued again then */
     void *job; /* packed, as it ended */
 };
 
@@ -344,20 +345,23 @@ static void on_entry(void *arg, const struct vctl *c, uint64_t index, const stru
 
 /* ---- the end ---- */
 
+static void collect_row(struct random_world *rw, const struct job *j, bool is_life) {
+    struct row row = {.id = j->id, .job = rec_pack(job_rec(), j), .is_life = is_life};
+    snprintf(row.sluid, sizeof(row.sluid), "%s", j->sluid);
+    for (size_t k = 0; k < rw->rows.n; k++)
+        must(rw->rows.p[k].id != row.id || !str_eq(rw->rows.p[k].sluid, row.sluid)); /* each is over once */
+    vec_push(&rw->rows, row);
+}
+
 static void collect_ends(void *arg, const struct state *s, const struct applied *what) {
     struct random_world *rw = arg;
     struct view v;
     state_peek(s, &v);
-    for (size_t i = 0; i < what->events.n; i++) {
-        if (what->events.p[i].kind != EV_JOB_OVER)
-            continue;
-        const struct job *j = view_job(&v, what->events.p[i].job_id);
-        struct row row = {.id = j->id, .job = rec_pack(job_rec(), j)};
-        snprintf(row.sluid, sizeof(row.sluid), "%s", j->sluid);
-        for (size_t k = 0; k < rw->rows.n; k++)
-            must(rw->rows.p[k].id != row.id || !str_eq(rw->rows.p[k].sluid, row.sluid)); /* each is over once */
-        vec_push(&rw->rows, row);
-    }
+    for (size_t i = 0; i < what->lives.n; i++)
+        collect_row(rw, what->lives.p[i], true);
+    for (size_t i = 0; i < what->events.n; i++)
+        if (what->events.p[i].kind == EV_JOB_OVER)
+            collect_row(rw, view_job(&v, what->events.p[i].job_id), false);
 }
 
 /* An array's own record counts on when it is over itself. */
@@ -382,7 +386,7 @@ static void match_row(void *arg, const struct job *j) {
 
 static bool has_ended(const struct random_world *rw, uint32_t id) {
     for (size_t k = 0; k < rw->rows.n; k++)
-        if (rw->rows.p[k].id == id)
+        if (rw->rows.p[k].id == id && !rw->rows.p[k].is_life)
             return true;
     return false;
 }

@@ -14,6 +14,7 @@
 #include "io/sql/sql.h"
 #include "rig.h"
 #include "spurctld/acct/schema.h"
+#include "spurctld/admit/step.h"
 #include "wire/proof.h"
 
 static void short_times(struct rconf *conf, struct arena *a) {
@@ -217,21 +218,54 @@ static void tickets_are_signed_for_their_node(void **state) {
         auto_str text = {0};
         struct step_ticket t;
         uint8_t hash[32];
-        cred_hash(ts->ticket, ts->n_ticket, hash);
-        proof_ticket_text(hash, &text);
+        cred_hash(r->ticket, r->n_ticket, hash);
+        proof_ticket_text(g.node[i].name, hash, &text);
         assert_int_equal(ts->n_signature, CRED_SIGNATURE_SIZE);
         assert_true(cred_verify(&g.c->room.launch_key.pub, text.p, text.n, ts->signature));
-        assert_int_equal(rec_decode(step_ticket_rec(), ts->ticket, ts->n_ticket, &arena, &t, NULL), 0);
-        assert_string_equal(t.node_name, g.node[i].name);
+        assert_int_equal(rec_decode(step_ticket_rec(), r->ticket, r->n_ticket, &arena, &t, NULL), 0);
         assert_string_equal(ts->place->name, g.node[i].name);
         assert_int_equal(ts->place->port, 6818);
         assert_int_equal(t.use, TICKET_LAUNCH);
-        assert_int_equal(t.node_index, i);
         assert_int_equal(t.uid, 1000);
         assert_int_equal(t.start_no, 1);
         assert_int_equal(t.step->nodes[i].n_tasks, 4);
     }
     rig_ask_fini(&a);
+    rig_fini(&g);
+}
+
+/* The answer to a step of `n` nodes with 8 tasks each, in bytes. */
+static size_t answer_size(struct rig *g, uint32_t n) {
+    auto_arena a = {0};
+    auto_buf out = {0};
+    struct step_reply reply = {0};
+    struct job_spec spec = {.name = "wide", .user = "alice", .uid = 1000, .work_dir = "/home/alice"};
+    struct step_spec step_spec = {.n_tasks = n * 8};
+    struct job_node *of_job = arena_calloc(&a, n, sizeof(*of_job));
+    struct step_node *of_step = arena_calloc(&a, n, sizeof(*of_step));
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t *ranks = arena_calloc(&a, 8, sizeof(*ranks));
+        for (uint32_t k = 0; k < 8; k++)
+            ranks[k] = i * 8 + k;
+        const char *name = arena_printf(&a, "node-%05u", i);
+        of_job[i] = (struct job_node){.node_id = 1, .name = name, .cpus = 8, .n_tasks = 8};
+        of_step[i] = (struct step_node){.node_id = 1, .name = name, .cpus = 8, .n_tasks = 8, .ranks = ranks, .n_ranks = 8};
+    }
+    const struct job j = {.id = 7, .start_no = 1, .spec = &spec, .nodes = of_job, .n_nodes = n, .time_limit_min = 60};
+    const struct step st = {.job_id = 7, .start_no = 1, .spec = &step_spec, .nodes = of_step, .n_nodes = n};
+    tickets_make(&g->c->room, TICKET_LAUNCH, &j, &st, &a, &reply);
+    assert_int_equal(reply.n_tickets, n);
+    rec_encode(step_reply_rec(), &reply, &out);
+    return out.n;
+}
+
+static void an_answer_grows_as_its_nodes(void **state) {
+    struct rig g;
+    begin(&g, 1);
+    size_t some = answer_size(&g, 500), many = answer_size(&g, 1000);
+    print_message("the answer to a step of 500 nodes has %zu bytes, of 1000 %zu\n", some, many);
+    assert_true(many < 2 * some + some / 10);
+    assert_true(many < 512 * 1000);
     rig_fini(&g);
 }
 
@@ -490,6 +524,7 @@ int main(void) {
         cmocka_unit_test(the_end_of_a_job_answers_who_waits),
         cmocka_unit_test(a_repeat_is_the_same_step),
         cmocka_unit_test(tickets_are_signed_for_their_node),
+        cmocka_unit_test(an_answer_grows_as_its_nodes),
         cmocka_unit_test(a_cancelled_step_ends),
         cmocka_unit_test(a_step_has_its_limit),
         cmocka_unit_test(who_is_not_attended_to_is_ended),

@@ -307,7 +307,7 @@ static void write_snapshot(struct state *s, struct buf *out) {
     struct view v;
     state_view(s, &v);
     must(state_snapshot_write(&v, to_buf, out, NULL) == 0);
-    state_view_end(s, &v);
+    state_view_end(&v);
 }
 
 void vlog_replay(const struct vlog *l, void (*fn)(void *arg, const struct state *s, const struct applied *what),
