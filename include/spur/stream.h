@@ -42,7 +42,9 @@ struct spur_stream_events {
 };
 
 struct spur_streams_conf {
-    const struct step_ticket_signed *tickets; /* copied */
+    const uint8_t *ticket; /* the text of them all; copied, as the following */
+    uint32_t n_ticket;
+    const struct step_ticket_signed *tickets;
     uint32_t n_tickets;
     const struct step *step;             /* which rank lives where; its nodes in the order of the tickets. Copied */
     const struct stream_launch *launch;  /* NULL: no launch. Borrowed until spur_streams_free */

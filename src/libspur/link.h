@@ -46,6 +46,8 @@ struct link {
 struct spur_streams {
     struct spur_stream_events on;
     struct arena arena; /* copies of what was given */
+    const uint8_t *ticket_text; /* of all */
+    uint32_t n_ticket_text;
     const struct step_ticket_signed *ticket;
     const struct step *step;
     const struct stream_launch *launch;

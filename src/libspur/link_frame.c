@@ -26,7 +26,7 @@ void link_frame_open(struct link *l) {
     const struct spur_streams *s = l->s;
     const struct step_ticket_signed *t = &s->ticket[l->index];
     auto_arena a = {0};
-    struct stream_open open = {.ticket = t->ticket, .n_ticket = t->n_ticket, .signature = t->signature,
+    struct stream_open open = {.ticket = s->ticket_text, .n_ticket = s->n_ticket_text, .signature = t->signature,
                                .n_signature = t->n_signature, .launch = s->launch, .resume = l->was_welcome,
                                .no_input = s->no_input};
     if (l->was_welcome)

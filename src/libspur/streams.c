@@ -14,7 +14,6 @@ static struct step_ticket_signed *copy_tickets(struct arena *a, const struct ste
     struct step_ticket_signed *out = arena_calloc(a, n, sizeof(*out));
     for (uint32_t i = 0; i < n; i++) {
         out[i] = t[i];
-        out[i].ticket = arena_memdup(a, t[i].ticket, t[i].n_ticket);
         out[i].signature = arena_memdup(a, t[i].signature, t[i].n_signature);
         struct node_place *place = arena_calloc(a, 1, sizeof(*place));
         if (t[i].place)
@@ -43,6 +42,8 @@ static void place_tasks(struct spur_streams *s, const struct step *step) {
 struct spur_streams *spur_streams_new(const struct spur_streams_conf *conf) {
     struct spur_streams *s = xnew(struct spur_streams);
     s->on = conf->on;
+    s->ticket_text = arena_memdup(&s->arena, conf->ticket, conf->n_ticket);
+    s->n_ticket_text = conf->n_ticket;
     s->ticket = copy_tickets(&s->arena, conf->tickets, conf->n_tickets);
     s->launch = conf->launch;
     s->file = conf->file;

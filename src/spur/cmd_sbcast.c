@@ -137,7 +137,7 @@ static bool read_file(struct sbcast *s) {
 
 static int send_file(struct sbcast *s, const struct step_reply *reply, const struct stream_file *file) {
     struct spur_streams_conf conf = {
-        .tickets = reply->tickets, .n_tickets = reply->n_tickets, .file = file, .takes_input = true, .input_task = 0,
+        .ticket = reply->ticket, .n_ticket = reply->n_ticket, .tickets = reply->tickets, .n_tickets = reply->n_tickets, .file = file, .takes_input = true, .input_task = 0,
         .give_up_ms = s->timeout_secs * 1000ull,
         .on = {s, on_welcome, on_started, on_data, on_exited, on_text, on_done, on_failed}};
     s->streams = spur_streams_new(&conf);

@@ -73,8 +73,6 @@ static void set_asked(struct list *l, const struct job_spec *spec) {
     set_number(l, "NTASKS", spec->n_tasks_given);
     set_number(l, "NPROCS", spec->n_tasks_given);
     set_number(l, "NTASKS_PER_NODE", m->tasks_per_node);
-    set_number(l, "MEM_PER_NODE", spec->mem_node_mb);
-    set_number(l, "MEM_PER_CPU", m->mem_cpu_mb);
     if (spec->cpus_per_task_given) {
         set_number(l, "CPUS_PER_TASK", spec->cpus_per_task_given);
         set(l, "TRES_PER_TASK", "cpu=%u", spec->cpus_per_task_given);
@@ -98,6 +96,8 @@ char *const *salloc_env(const struct salloc *s, const struct job *j, const char 
     set_text(&l, "SUBMIT_HOST", j->spec->submit_host);
     set_nodes(&l, j);
     set_asked(&l, j->spec);
+    set_number(&l, "MEM_PER_NODE", s->run.job.spec.mem_node_mb); /* as asked: a default of the cluster's is not told */
+    set_number(&l, "MEM_PER_CPU", s->run.job.more.mem_cpu_mb);
     vec_push(&l.v, NULL);
     char *const *out = arena_memdup(l.a, l.v.p, l.v.n * sizeof(*l.v.p));
     vec_fini(&l.v);

@@ -35,7 +35,14 @@ static bool is_set_here(const struct srun *s, const char *text) {
     size_t n = name_length(text);
     const char *const mine[] = {"SLURM_UMASK", "SRUN_DEBUG", s->job.spec.cpus_per_task_given ? "SLURM_CPUS_PER_TASK" : "",
                                 s->job.export ? "SLURM_EXPORT_ENV" : ""};
-    return has_name(mine, ARRAY_LEN(mine), text, n);
+    static const char *const memory[] = {"SLURM_MEM_PER_NODE", "SPUR_MEM_PER_NODE", "SLURM_MEM_PER_CPU", "SPUR_MEM_PER_CPU"};
+    bool asks = s->job.spec.mem_node_mb || s->job.more.mem_cpu_mb;
+    return has_name(mine, ARRAY_LEN(mine), text, n) || (asks && has_name(memory, ARRAY_LEN(memory), text, n));
+}
+
+static void add_both(struct buf *out, struct arena *a, const char *name, uint64_t value) {
+    add(out, arena_printf(a, "SLURM_%s=%llu", name, (unsigned long long)value));
+    add(out, arena_printf(a, "SPUR_%s=%llu", name, (unsigned long long)value));
 }
 
 static void add_own(struct srun *s, struct buf *out) {
@@ -46,6 +53,11 @@ static void add_own(struct srun *s, struct buf *out) {
         add(out, arena_printf(a, "SLURM_CPUS_PER_TASK=%u", s->job.spec.cpus_per_task));
         add(out, arena_printf(a, "SLURM_TRES_PER_TASK=cpu=%u", s->job.spec.cpus_per_task));
     }
+    uint64_t mem_cpu_mb = s->job.more.mem_cpu_mb;
+    if (s->job.spec.mem_node_mb)
+        add_both(out, a, "MEM_PER_NODE", s->job.spec.mem_node_mb);
+    else if (mem_cpu_mb)
+        add_both(out, a, "MEM_PER_CPU", mem_cpu_mb);
     if (s->job.export)
         add(out, arena_printf(a, "SLURM_EXPORT_ENV=%s", s->job.export));
 }

@@ -404,7 +404,7 @@ static void open_streams(struct run *r) {
         .sink = {st->is_out_dropped ? NULL : sink_of(&st->out), st->is_err_with_out ? &st->out : sink_of(&st->err)}};
     r->output = srun_output_new(&output);
     struct spur_streams_conf conf = {
-        .tickets = st->reply.tickets, .n_tickets = st->reply.n_tickets, .step = st->reply.step,
+        .ticket = st->reply.ticket, .n_ticket = st->reply.n_ticket, .tickets = st->reply.tickets, .n_tickets = st->reply.n_tickets, .step = st->reply.step,
         .launch = st->is_attach ? NULL : &st->launch, .no_input = st->is_attach && st->in_fd < 0,
         .takes_input = !st->is_attach || st->in_fd >= 0, .input_task = st->in_task,
         .on = {r, on_welcome, on_started, on_data, on_exited, on_text, on_done, on_failed}};
@@ -414,12 +414,11 @@ static void open_streams(struct run *r) {
     r->input_ended |= !conf.takes_input;
 }
 
-/* How long the nodes wait between SIGTERM and SIGKILL: the tickets say it. */
+/* How long the nodes wait between SIGTERM and SIGKILL: the ticket says it. */
 static uint32_t kill_wait(const struct srun_step *st) {
     auto_arena a = {0};
     struct step_ticket t;
-    const struct step_ticket_signed *signed_ = &st->reply.tickets[0];
-    if (rec_decode(step_ticket_rec(), signed_->ticket, signed_->n_ticket, &a, &t, NULL) || !t.kill_wait_secs)
+    if (rec_decode(step_ticket_rec(), st->reply.ticket, st->reply.n_ticket, &a, &t, NULL) || !t.kill_wait_secs)
         return 30;
     return t.kill_wait_secs;
 }

@@ -356,11 +356,8 @@ int srun_step_streams(struct srun_step *st) {
     const struct step *step = st->reply.step;
     const struct job_spec *j = &s->job.spec;
     uint32_t n_tasks = 0;
-    const char **names = arena_calloc(&c->arena, step->n_nodes, sizeof(*names));
-    for (uint32_t i = 0; i < step->n_nodes; i++) {
+    for (uint32_t i = 0; i < step->n_nodes; i++)
         n_tasks += step->nodes[i].n_ranks;
-        names[i] = step->nodes[i].name;
-    }
     struct stream_rlimit *limits = arena_calloc(&c->arena, MAX(j->n_rlimits, 1u), sizeof(*limits));
     for (uint32_t i = 0; i < j->n_rlimits; i++)
         limits[i] = (struct stream_rlimit){j->rlimits[i].name, j->rlimits[i].soft};
@@ -370,8 +367,7 @@ int srun_step_streams(struct srun_step *st) {
     st->launch = (struct stream_launch){
         .argv = s->argv, .n_argv = s->n_argv, .env = arena_memdup(&c->arena, env.p, env.n), .n_env = (uint32_t)env.n,
         .work_dir = j->work_dir, .append = j->open_mode == OPEN_APPEND, .umask = j->umask, .rlimits = limits,
-        .n_rlimits = j->n_rlimits, .kill_on_bad_exit = s->bad_exit == BAD_EXIT_KILLS, .node_names = names,
-        .n_node_names = step->n_nodes, .submit_dir = s->job.cwd, .submit_host = j->submit_host,
+        .n_rlimits = j->n_rlimits, .kill_on_bad_exit = s->bad_exit == BAD_EXIT_KILLS, .submit_dir = s->job.cwd, .submit_host = j->submit_host,
         .launch_address = spur_local_address(st->reply.tickets[0].place, &c->arena)};
     enum where output;
     int rc = settle_output(st, n_tasks, &output);

@@ -450,7 +450,7 @@ int run_terminate(struct run *r, const struct step_terminate *t, struct err *e) 
         say_cancelled(r, t->why);
         run_suspend(r, true);
         contain_signal(&r->contain, SIGCONT);
-        contain_signal(&r->contain, SIGTERM);
+        contain_signal(&r->contain, t->kill_wait_ms ? SIGTERM : SIGKILL);
     } else if (r->kill_at_ms != INT64_MAX) {
         r->kill_at_ms = MIN(r->kill_at_ms, at);
     }

@@ -26,12 +26,13 @@ REC_DECLARE(nothing, NOTHING_FIELDS)
 #define NODE_PLACE_FIELDS(F) F(STR, name, 1, _) F(STR, address, 2, _) F(U32, port, 3, _)
 REC_DECLARE(node_place, NODE_PLACE_FIELDS)
 
-/* What the controller lets a client do on one node: signed bytes (wire/proof.h), good for one node, job, start, step and
- * user, for a while. The client passes them on as they are. */
+/* What the controller lets a client do on the nodes of a step or job: bytes that are signed for each of them (wire/proof.h),
+ * good for one job, start, step and user, for a while. The client passes them on as they are, to each node with that
+ * node's signature. One text for all: it names every node, and a thousand copies would be a million names. */
 enum ticket_use { TICKET_LAUNCH = 1, TICKET_ATTACH = 2, TICKET_COPY = 3 };
 #define STEP_TICKET_FIELDS(F)                                                                                         \
     F(U32, use, 1, _) /* enum ticket_use */                                                                           \
-    F(STR, node_name, 2, _)                                                                                           \
+    /* 2 was the node's name, in a ticket of its own */                                                               \
     F(U32, job_id, 3, _)                                                                                              \
     F(U32, start_no, 4, _)                                                                                            \
     F(U32, step_id, 5, _)                                                                                             \
@@ -42,16 +43,17 @@ enum ticket_use { TICKET_LAUNCH = 1, TICKET_ATTACH = 2, TICKET_COPY = 3 };
     F(SUB, step, 10, step)         /* all of its shape; the node finds itself by name */                              \
     F(SUB, spec, 11, job_spec)     /* of the job: what its environment says */                                        \
     F(LIST, job_nodes, 12, job_node)                                                                                  \
-    F(U32, node_index, 13, _)      /* in the step */                                                                  \
+    /* 13 was the node's index in the step */                                                                         \
     F(STR, cluster_name, 14, _)                                                                                       \
     F(U32, kill_wait_secs, 15, _)                                                                                     \
     F(STR, partition, 16, _)                                                                                          \
     F(I64, job_end_unix, 17, _)    /* 0: no limit */                                                                  \
     F(U32, restarts, 18, _)                                                                                           \
-    F(SUB, array, 19, job_array)
+    F(SUB, array, 19, job_array)                                                                                      \
+    F(I64, job_start_unix, 20, _)
 REC_DECLARE(step_ticket, STEP_TICKET_FIELDS)
 #define STEP_TICKET_SIGNED_FIELDS(F)                                                                                  \
-    F(BYTES, ticket, 1, _) /* a step_ticket, encoded */                                                               \
+    /* 1 was a ticket of the node's own */                                                                            \
     F(BYTES, signature, 2, _)                                                                                         \
     F(SUB, place, 3, node_place)
 REC_DECLARE(step_ticket_signed, STEP_TICKET_SIGNED_FIELDS)
@@ -250,7 +252,8 @@ REC_DECLARE(step_request, STEP_REQUEST_FIELDS)
     F(SUB, step, 1, step)                                                                                             \
     F(LIST, tickets, 2, step_ticket_signed) /* one a node, in the step's order */                                     \
     F(SUB, job, 3, job)                                                                                               \
-    F(STR, cluster_name, 4, _)
+    F(STR, cluster_name, 4, _)                                                                                        \
+    F(BYTES, ticket, 5, _) /* a step_ticket, encoded */
 REC_DECLARE(step_reply, STEP_REPLY_FIELDS)
 
 /* The client of an interactive job, or of a step, says that it is there. Answered when the job (or step) changed since
@@ -430,7 +433,8 @@ REC_DECLARE(heartbeat_reply, HEARTBEAT_REPLY_FIELDS)
     F(U64, user_cpu_us, 11, _)                                                                                         \
     F(U64, sys_cpu_us, 12, _)                                                                                          \
     F(BOOL, drain_node, 13, _)  /* something could not be killed: text says what */                                    \
-    F(BOOL, node_failed, 14, _) /* the node was started anew while it ran */
+    F(BOOL, node_failed, 14, _) /* the node was started anew while it ran */                                           \
+    F(BOOL, stays, 15, _) /* of a run whose script runs everywhere: it is over, the run stays until Terminate */
 REC_DECLARE(run_report, RUN_REPORT_FIELDS)
 
 /* A step is over on this node and nothing of it lives. Repeated until it is answered. */

@@ -60,8 +60,8 @@ int proof_launch_parse(const char *header, int64_t *out_expires_unix, uint8_t ou
     return read_hex(dot + 1, out_sig, PROOF_SIGNATURE_SIZE, 0) ? E_CREDENTIAL : 0;
 }
 
-void proof_ticket_text(const uint8_t ticket_hash[32], struct str *out) {
-    str_add(out, "spur-ticket-v1\n");
+void proof_ticket_text(const char *node, const uint8_t ticket_hash[32], struct str *out) {
+    str_addf(out, "spur-ticket-v2\n%s\n", node);
     add_hex(out, ticket_hash, 32);
     str_addc(out, '\n');
 }

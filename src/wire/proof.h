@@ -38,8 +38,9 @@ void proof_launch_text(const char *path, const char *node, uint32_t job_id, uint
 void proof_launch_print(int64_t expires_unix, const uint8_t sig[PROOF_SIGNATURE_SIZE], struct str *out);
 int proof_launch_parse(const char *header, int64_t *out_expires_unix, uint8_t out_sig[PROOF_SIGNATURE_SIZE]);
 
-/* "spur-ticket-v1\nTICKET_HASH_HEX\n": the hash is BLAKE2b-256 of the ticket's bytes as they travel. */
-void proof_ticket_text(const uint8_t ticket_hash[32], struct str *out);
+/* "spur-ticket-v2\nNODE\nTICKET_HASH_HEX\n": the hash is BLAKE2b-256 of the ticket's bytes as they travel. (v1 was signed
+ * without the node, which stood in the ticket.) */
+void proof_ticket_text(const char *node, const uint8_t ticket_hash[32], struct str *out);
 
 /* "spur-node-v1\nPATH\nNODE\nSENT_MS\nNONCE_HEX\nBODY_HASH_HEX\n" */
 void proof_node_text(const char *path, const char *node, int64_t sent_ms, const uint8_t nonce[PROOF_NONCE_SIZE],

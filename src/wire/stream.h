@@ -66,7 +66,7 @@ enum stream_frame {
     F(LIST, rlimits, 12, stream_rlimit)                                                                               \
     F(LIST, multi_prog, 13, stream_words) /* --multi-prog: for each rank of the step its command line */              \
     F(BOOL, kill_on_bad_exit, 14, _)                                                                                  \
-    F(STRS, node_names, 15, _) /* of the step, in order */                                                            \
+    /* 15 was names of nodes, which the ticket has */                                                                 \
     F(STR, launch_address, 16, _) /* SLURM_LAUNCH_NODE_IPADDR */                                                      \
     F(STR, submit_dir, 17, _)                                                                                         \
     F(STR, submit_host, 18, _)
@@ -82,7 +82,7 @@ REC_DECLARE(stream_mark, STREAM_MARK_FIELDS)
 
 #define STREAM_OPEN_FIELDS(F)                                                                                         \
     F(BYTES, ticket, 1, _)    /* a step_ticket, as the controller gave it */                                          \
-    F(BYTES, signature, 2, _)                                                                                         \
+    F(BYTES, signature, 2, _) /* the one for this node */                                                                                        \
     F(SUB, launch, 3, stream_launch) /* of TICKET_LAUNCH; a repeat with the same ticket finds the step that runs */    \
     F(LIST, have, 4, stream_mark)    /* resume: output that was received */                                           \
     F(BOOL, resume, 5, _)                                                                                             \

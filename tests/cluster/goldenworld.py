@@ -118,7 +118,7 @@ class World:
         text = text.replace(str(self.c.work), "/home/alice").replace(f"by {pwd.getpwnam(ALICE).pw_uid}", "by 1001")
         text = re.sub(rf"\b{ALICE}\b", "alice", text)
         text = re.sub(rf"\b{BOB}\b", "bob", text) if BOB else text
-        text = text.replace(HOST, "login")
+        text = re.sub(rf"\b{re.escape(HOST)}\b", "login", text)
         return re.sub(rf"\b{re.escape(self.prefix)}(?=\d|\[\d)", "n", text) if self.prefix != "n" else text
 
     def id_of(self, recorded):
@@ -127,6 +127,8 @@ class World:
     def users(self):
         """(ours, recorded) names."""
         who = pwd.getpwnam(ALICE)
+        if self.slug == "one":
+            return []  # its user is root
         return [(ALICE, "alice"), *([(BOB, "bob")] if BOB else []), (str(who.pw_uid), "1001"), (grp.getgrgid(who.pw_gid).gr_name, "alice")]
 
     # ---- states ----
@@ -247,6 +249,11 @@ def world(kind, devices=False, **more):
 SETUPS = goldenfile.setups()
 
 
+def is_environment(block):
+    """test_golden_env.py compares it."""
+    return block.name.startswith("environments:") and int(block.name.split(":")[1]) <= 27
+
+
 def account_for(folder, blocks, rules):
     """Each recorded command is run, or in the list with its reason; the list names nothing that isn't there, and doesn't grow. Returns how many are run."""
     used = collections.Counter()
@@ -256,7 +263,7 @@ def account_for(folder, blocks, rules):
         if why:
             used[why[0]] += 1
         else:
-            assert not block.of("env"), f"{block.name} has an environment and is not left out"
+            assert not block.of("env") or is_environment(block), f"{block.name} has an environment and is not left out"
             run += 1
     idle = [rule[0] for i, rule in enumerate(rules) if not used[i]]
     assert not idle, f"in tests/golden/left-out, but not recorded: {idle}"

@@ -46,9 +46,9 @@ STEP = {"job_id": (1, "u"), "start_no": (2, "u"), "id": (3, "u"), "spec": (4, SP
 JOB_SPEC = {"name": (1, "s"), "uid": (2, "u"), "gid": (3, "u"), "user": (4, "s"), "group": (5, "s")}
 GRES = {"name": (1, "s"), "type": (2, "s"), "count": (3, "u"), "indexes": (4, "U")}
 JOB_NODE = {"node_id": (1, "u"), "name": (2, "s"), "cpus": (3, "u"), "mem_mb": (4, "u"), "n_tasks": (5, "u"), "gres": (8, [GRES])}
-TICKET = {"use": (1, "u"), "node_name": (2, "s"), "job_id": (3, "u"), "start_no": (4, "u"), "step_id": (5, "u"), "uid": (6, "u"),
+TICKET = {"use": (1, "u"), "job_id": (3, "u"), "start_no": (4, "u"), "step_id": (5, "u"), "uid": (6, "u"),
           "gid": (7, "u"), "user": (8, "s"), "expires_unix": (9, "i"), "step": (10, STEP), "spec": (11, JOB_SPEC),
-          "job_nodes": (12, [JOB_NODE]), "node_index": (13, "u"), "cluster_name": (14, "s"), "kill_wait_secs": (15, "u"), "partition": (16, "s")}
+          "job_nodes": (12, [JOB_NODE]), "cluster_name": (14, "s"), "kill_wait_secs": (15, "u"), "partition": (16, "s")}
 
 
 class Refused(Exception):
@@ -239,9 +239,9 @@ class World:
         q = m.TerminateRequest(job_id=job, start_no=1, kill_wait_secs=wait, node_name="n1", uid=self.uid, step_id=0 if step is None else step + 1)
         return self.call("Terminate", q, job)
 
-    def ticket(self, job, step=0, n_tasks=1, use=LAUNCH, key=None, expires=60, spec=None, **more):
+    def ticket(self, job, step=0, n_tasks=1, use=LAUNCH, key=None, expires=60, spec=None, node_name="n1", **more):
         ranks = list(range(n_tasks))
-        k = {"use": use, "node_name": "n1", "job_id": job, "start_no": 1, "step_id": step, "uid": self.uid, "gid": self.gid, "user": self.user,
+        k = {"use": use, "job_id": job, "start_no": 1, "step_id": step, "uid": self.uid, "gid": self.gid, "user": self.user,
              "expires_unix": int(time.time()) + expires, "kill_wait_secs": 1, "cluster_name": "test", "partition": "debug",
              "spec": {"name": "test", "uid": self.uid, "gid": self.gid, "user": self.user, "group": "g"},
              "job_nodes": [{"node_id": 1, "name": "n1", "cpus": 8, "n_tasks": 1}],
@@ -249,7 +249,7 @@ class World:
                       "nodes": [{"node_id": 1, "name": "n1", "cpus": 2, "n_tasks": n_tasks, "ranks": ranks}]}, **more}
         k["step"] = k.pop("step_record", k["step"])
         raw = encode(TICKET, k)
-        text = f"spur-ticket-v1\n{hashlib.blake2b(raw, digest_size=32).hexdigest()}\n"
+        text = f"spur-ticket-v2\n{node_name}\n{hashlib.blake2b(raw, digest_size=32).hexdigest()}\n"
         return raw, (key or self.key).sign(text.encode()).signature
 
     def launch_record(self, *argv, **more):

@@ -411,7 +411,7 @@ def test_who_looks_on(world, job):
 
 
 @pytest.mark.parametrize("change, error", [
-    ({"key": nacl.signing.SigningKey.generate()}, "not the controller's"), ({"expires": -5}, "expired"), ({"node_name": "n2"}, "for node n2"),
+    ({"key": nacl.signing.SigningKey.generate()}, "not the controller's"), ({"expires": -5}, "expired"), ({"node_name": "n2"}, "not the controller's for node n1"),
     ({"uid": 12345}, "belongs to user id"), ({"job_id": 99}, "is not here"), ({"use": 9}, "a use that is not known"),
     ({"expires": 100000}, "do the clocks"), ({"use": w.ATTACH}, "is not here"),
 ])

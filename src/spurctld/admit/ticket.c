@@ -13,19 +13,14 @@ static int64_t end_of(const struct job *j) {
     return (j->start_ms + job_rare_of(j)->suspended_total_ms) / 1000 + 60 * (int64_t)j->time_limit_min;
 }
 
-static void sign(struct room *r, const struct step_ticket *t, const struct node *n, struct arena *a,
+static void sign(struct room *r, const uint8_t hash[32], const struct node *n, struct arena *a,
                  struct step_ticket_signed *out) {
-    auto_buf bytes = {0};
     auto_str text = {0};
-    uint8_t hash[32], *sig = arena_alloc(a, CRED_SIGNATURE_SIZE);
-    rec_encode(step_ticket_rec(), t, &bytes);
-    cred_hash(bytes.p, bytes.n, hash);
-    proof_ticket_text(hash, &text);
+    uint8_t *sig = arena_alloc(a, CRED_SIGNATURE_SIZE);
+    proof_ticket_text(n->name, hash, &text);
     cred_sign(&r->launch_key, text.p, text.n, sig);
     struct node_place place = {n->name, n->address, n->port};
-    *out = (struct step_ticket_signed){.ticket = arena_memdup(a, bytes.p, bytes.n),
-                                       .n_ticket = (uint32_t)bytes.n,
-                                       .signature = sig,
+    *out = (struct step_ticket_signed){.signature = sig,
                                        .n_signature = CRED_SIGNATURE_SIZE,
                                        .place = arena_memdup(a, &place, sizeof(place))};
 }
@@ -56,15 +51,19 @@ void tickets_make(struct room *r, enum ticket_use use, const struct job *j, cons
         .job_end_unix = end_of(j),
         .restarts = j->restarts,
         .array = j->array,
+        .job_start_unix = j->start_ms / 1000,
     };
+    auto_buf bytes = {0};
+    uint8_t hash[32];
+    rec_encode(step_ticket_rec(), &t, &bytes);
+    cred_hash(bytes.p, bytes.n, hash);
+    out->ticket = arena_memdup(a, bytes.p, bytes.n);
+    out->n_ticket = (uint32_t)bytes.n;
     out->n_tickets = 0;
     for (uint32_t i = 0; i < n; i++) {
         const struct node *node = view_node(&v, st ? st->nodes[i].node_id : j->nodes[i].node_id);
-        if (!node)
-            continue;
-        t.node_name = node->name;
-        t.node_index = i;
-        sign(r, &t, node, a, &tickets[out->n_tickets++]);
+        if (node)
+            sign(r, hash, node, a, &tickets[out->n_tickets++]);
     }
     out->tickets = tickets;
     out->step = st;

@@ -52,7 +52,7 @@ static void on_terminated(void *arg, int code, const struct err *why, const void
 }
 
 static const char *why_ending(const struct step *st) {
-    return st->end_uid ? "CANCELLED" : "DUE TO TIME LIMIT";
+    return st->end_uid ? "DUE to SIGNAL Killed" : "DUE TO TIME LIMIT";
 }
 
 static void terminate_on(struct effort *ef, const struct job *j, const struct step *st, const struct step_node *sn) {
@@ -63,7 +63,7 @@ static void terminate_on(struct effort *ef, const struct job *j, const struct st
     struct terminate_request req = {
         .job_id = j->id,
         .start_no = j->start_no,
-        .kill_wait_secs = room_rconf(r)->kill_wait_secs,
+        .kill_wait_secs = st->end_uid ? 0 : room_rconf(r)->kill_wait_secs, /* as Slurm: a cancelled step is killed at once */
         .why = why_ending(st),
         .node_name = node->name,
         .uid = j->spec->uid,

@@ -208,8 +208,6 @@ void env_add_job(struct env *env, const struct launch_request *q) {
         env_twin(env, "JOB_START_TIME", "%" PRId64, q->start_unix);
         env_twin(env, "JOB_END_TIME", "%" PRId64, q->start_unix + lasts);
     }
-    env_twin(env, "JOB_EXCLUSIVE", "NO");
-    env_twin(env, "JOB_OVERSUBSCRIBE", "NO");
     if (q->restarts)
         env_twin(env, "RESTART_COUNT", "%u", q->restarts);
     if (s->open_mode)
@@ -237,10 +235,6 @@ void env_add_shape(struct env *env, const struct launch_request *q) {
         env_twin(env, "TRES_PER_TASK", "cpu=%u", s->cpus_per_task_given);
     }
     const struct job_more *more = job_spec_more(s);
-    if (s->mem_node_mb)
-        env_twin(env, "MEM_PER_NODE", "%" PRIu64, s->mem_node_mb);
-    else if (more->mem_cpu_mb)
-        env_twin(env, "MEM_PER_CPU", "%" PRIu64, more->mem_cpu_mb);
     if (more->tasks_per_node)
         env_twin(env, "NTASKS_PER_NODE", "%u", more->tasks_per_node);
     if (more->gpus_text)
@@ -280,6 +274,18 @@ static void add_place(struct env *env, const struct launch_request *q, const str
     env_set(env, "SLURMD_NODENAME", "%s", f->node_name);
     env_set(env, "SPURD_NODENAME", "%s", f->node_name);
     env_set(env, "HOSTNAME", "%s", f->node_name);
+}
+
+/* What a script is told of its job and a task of srun's own job is not. */
+static void add_terms(struct env *env, const struct job_spec *s) {
+    static const char *const exclusive[] = {[EXCLUSIVE_NO] = "NO", [EXCLUSIVE_NODE] = "NODE", [EXCLUSIVE_USER] = "USER"};
+    const struct job_more *more = job_spec_more(s);
+    env_twin(env, "JOB_EXCLUSIVE", "%s", more->exclusive < ARRAY_LEN(exclusive) ? exclusive[more->exclusive] : "NO");
+    env_twin(env, "JOB_OVERSUBSCRIBE", "%s", more->oversubscribe ? "YES" : "NO");
+    if (s->mem_node_mb)
+        env_twin(env, "MEM_PER_NODE", "%" PRIu64, s->mem_node_mb);
+    else if (more->mem_cpu_mb)
+        env_twin(env, "MEM_PER_CPU", "%" PRIu64, more->mem_cpu_mb);
 }
 
 static void add_step(struct env *env) {
@@ -323,6 +329,7 @@ void launch_env(const struct launch_request *q, const struct launch_facts *f, co
     add_place(&env, q, f);
     env_add_job(&env, q);
     env_add_shape(&env, q);
+    add_terms(&env, q->spec);
     add_step(&env);
     if (q->everywhere)
         add_ranks(&env, q);

@@ -5,6 +5,7 @@
  */
 #include "spurd/launch/step.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/str.h"
@@ -108,7 +109,8 @@ static void add_step(struct env *env, const struct making *m) {
     env_twin(env, "NTASKS", "%u", n_tasks);
     env_twin(env, "NPROCS", "%u", n_tasks);
     env_twin(env, "TASKS_PER_NODE", "%s", tasks);
-    env_twin(env, "DISTRIBUTION", "%s", s->spec->cyclic ? "cyclic" : "block");
+    if (s->spec->cyclic || n_tasks > s->n_nodes) /* one each can be dealt out in one way only */
+        env_twin(env, "DISTRIBUTION", "%s", s->spec->cyclic ? "cyclic" : "block");
     env_twin(env, "GTIDS", "%s", ranks_text(m->a, m->own));
     env_twin(env, "NODEID", "%u", m->node_index);
     if (m->own->cpus)
@@ -123,6 +125,8 @@ static void add_place(struct env *env, const struct making *m, uint32_t umask) {
         env_twin(env, "CLUSTER_NAME", "%s", m->k->cluster_name);
     if (m->k->spec->group)
         env_twin(env, "JOB_GROUP", "%s", m->k->spec->group);
+    if (m->k->job_start_unix && !env_get(env, "SLURM_JOB_START_TIME"))
+        env_twin(env, "JOB_START_TIME", "%" PRId64, m->k->job_start_unix);
     if (m->k->job_end_unix && !env_get(env, "SLURM_JOB_END_TIME"))
         env_twin(env, "JOB_END_TIME", "%lld", (long long)m->k->job_end_unix);
     if (l->launch_address) {
@@ -138,6 +142,8 @@ static void add_place(struct env *env, const struct making *m, uint32_t umask) {
     if (m->f->config_path)
         env_twin(env, "CONF", "%s", m->f->config_path);
     env_twin(env, "UMASK", "%04o", umask);
+    env_twin(env, "OOM_KILL_STEP", "0");
+    env_twin(env, "PRIO_PROCESS", "0");
     env_twin(env, "TOPOLOGY_ADDR", "%s", m->f->node_name);
     env_twin(env, "TOPOLOGY_ADDR_PATTERN", "node");
     env_set(env, "SLURMD_NODENAME", "%s", m->f->node_name);
@@ -159,6 +165,7 @@ static void add_gpus(struct env *env, const struct making *m) {
         return;
     const char *list = gpus_list(m->a, held, n);
     env_twin(env, "STEP_GPUS", "%s", list);
+    env_twin(env, "GPUS_ON_NODE", "%" PRIu64, gpus_count(held, n));
     env_add_devices(env, list);
 }
 

@@ -13,14 +13,11 @@ int ticket_check(const struct stream_open *open, const char *own_node, const str
     if (open->n_signature != CRED_SIGNATURE_SIZE || !open->n_ticket)
         return err_set(e, E_CREDENTIAL, "a stream without ticket");
     cred_hash(open->ticket, open->n_ticket, hash);
-    proof_ticket_text(hash, &text);
+    proof_ticket_text(own_node, hash, &text);
     if (!cred_verify(key, text.p, text.n, open->signature))
-        return err_set(e, E_CREDENTIAL, "the ticket is not the controller's");
+        return err_set(e, E_CREDENTIAL, "the ticket is not the controller's for node %s", own_node);
     if (rec_decode(step_ticket_rec(), open->ticket, open->n_ticket, a, out, NULL))
         return err_set(e, E_CREDENTIAL, "the ticket can't be read");
-    if (!str_eq(out->node_name, own_node))
-        return err_set(e, E_CREDENTIAL, "the ticket is for node %s, this is %s", out->node_name ? out->node_name : "?",
-                       own_node);
     if (out->use != TICKET_LAUNCH && out->use != TICKET_ATTACH && out->use != TICKET_COPY)
         return err_set(e, E_CREDENTIAL, "the ticket is for a use that is not known here");
     if (out->expires_unix > now_unix + 2 * PROOF_TICKET_SECS)

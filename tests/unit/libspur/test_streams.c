@@ -181,10 +181,10 @@ static void client_open(struct client *c, const struct peer *p, bool takes_input
     static struct step step = {.job_id = 1, .nodes = &node, .n_nodes = 1};
     static struct stream_launch launch = {.work_dir = "/"};
     struct node_place place = {"n1", "127.0.0.1", p->port};
-    struct step_ticket_signed ticket = {.ticket = (const uint8_t *)"t", .n_ticket = 1, .signature = (const uint8_t *)"s",
+    struct step_ticket_signed ticket = {.signature = (const uint8_t *)"s",
                                         .n_signature = 1, .place = &place};
     struct spur_streams_conf conf = {
-        .tickets = &ticket, .n_tickets = 1, .step = &step, .launch = &launch, .takes_input = takes_input,
+        .ticket = (const uint8_t *)"t", .n_ticket = 1, .tickets = &ticket, .n_tickets = 1, .step = &step, .launch = &launch, .takes_input = takes_input,
         .input_task = STREAM_ALL_TASKS,
         .on = {c, on_welcome, on_started, on_data, on_exited, on_text, on_done, on_failed}};
     c->s = spur_streams_new(&conf);

@@ -299,7 +299,7 @@ static void a_cancelled_step_ends(void **state) {
     rig_run(&g, 40000);
     assert_true(n->n_step_ends >= 3);
     assert_int_equal(n->ended_step, 0);
-    assert_string_equal(n->why, "CANCELLED");
+    assert_string_equal(n->why, "DUE to SIGNAL Killed");
     assert_false(step_is_over(rig_get_step(&g, id, 0)));
     end_step(&g, id, 0);
     assert_int_equal(rig_get_step(&g, id, 0)->state, JOB_CANCELLED);

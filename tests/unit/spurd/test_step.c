@@ -45,7 +45,7 @@ static int set_up(void **state) {
     for (unsigned i = 0; i < 3; i++)
         x->job_nodes[i] = (struct job_node){.node_id = i + 1, .name = i == 0 ? "n1" : i == 1 ? "n2" : "n3", .cpus = 8, .n_tasks = 1};
     x->job = (struct job_spec){.name = "train", .user = "alice", .group = "staff", .uid = 1001, .gid = 100};
-    x->k = (struct step_ticket){.use = TICKET_LAUNCH, .node_name = "n3", .job_id = 12, .start_no = 2, .step_id = 4, .uid = 1001,
+    x->k = (struct step_ticket){.use = TICKET_LAUNCH, .job_id = 12, .start_no = 2, .step_id = 4, .uid = 1001,
                                 .gid = 100, .user = "alice", .step = &x->step, .spec = &x->job, .job_nodes = x->job_nodes,
                                 .n_job_nodes = 3, .cluster_name = "test", .kill_wait_secs = 30};
     x->l = (struct stream_launch){.argv = x->argv, .n_argv = 1, .env = (const uint8_t *)env, .n_env = sizeof(env) - 1,
@@ -158,7 +158,7 @@ static void devices_of_a_step(void **state) {
     x->nodes[1].n_gres = 1;
     make(x);
     assert_both(x, "STEP_GPUS", "2");
-    assert_both(x, "GPUS_ON_NODE", "2");
+    assert_both(x, "GPUS_ON_NODE", "1");
     assert_string_equal(value(x->plan.env, x->plan.n_env, "CUDA_VISIBLE_DEVICES"), "2");
     assert_int_equal(x->plan.n_denied, 2);
     assert_string_equal(x->plan.denied[1], "/dev/b");
@@ -187,6 +187,7 @@ static void what_is_no_step(void **state) {
 
 /* ---- tickets ---- */
 
+/* A ticket for n3. */
 static int check_at(struct fixture *x, const struct cred_key *signer, const struct cred_public *key, const char *node,
                     int64_t now) {
     auto_buf bytes = {0};
@@ -196,7 +197,7 @@ static int check_at(struct fixture *x, const struct cred_key *signer, const stru
     struct err e;
     rec_encode(step_ticket_rec(), &x->k, &bytes);
     cred_hash(bytes.p, bytes.n, hash);
-    proof_ticket_text(hash, &text);
+    proof_ticket_text("n3", hash, &text);
     cred_sign(signer, text.p, text.n, sig);
     struct stream_open open = {.ticket = bytes.p, .n_ticket = (uint32_t)bytes.n, .signature = sig, .n_signature = sizeof(sig)};
     int code = ticket_check(&open, node, key, now, &x->a, &got, &e);
