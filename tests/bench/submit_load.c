@@ -4,7 +4,8 @@
  *
  * TARGET is as a command takes it ("unix:/path", "host:port"). Every submit is a held job with a small script and this
  * process's own environment; with "unique" each has an environment and a script that no other has, as submits of
- * different people do. Prints "COUNT SECONDS RATE" when the last one is answered; an answer that is no id ends it.
+ * different people do. Prints "COUNT SECONDS RATE P50 P99" when the last one is answered, the last two in milliseconds
+ * from a submit to its answer; an answer that is no id ends it.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +15,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "base/vec.h"
 #include "io/loop/loop.h"
 #include "io/rpc/rpc.h"
 #include "spur/spur.h"
@@ -26,12 +28,25 @@ struct load {
     const char *dir;
     uint64_t count, sent, answered;
     bool is_unique;
+    VEC(double) took_ms;
 };
+
+struct one { /* submit on its way */
+    struct load *load;
+    double began;
+};
+
+static double now_secs(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
 
 static void send_next(struct load *l);
 
 static void answered(void *arg, int code, const struct err *why, const void *message, size_t n) {
-    struct load *l = arg;
+    autofree struct one *one = arg;
+    struct load *l = one->load;
     auto_arena arena = {0};
     struct submit_reply reply;
     struct err e;
@@ -44,6 +59,7 @@ static void answered(void *arg, int code, const struct err *why, const void *mes
         exit(1);
     }
     l->answered++;
+    vec_push(&l->took_ms, (now_secs() - one->began) * 1e3);
     send_next(l);
 }
 
@@ -67,9 +83,11 @@ static void send_next(struct load *l) {
     spur_token(token);
     struct submit_request request = {.token = token, .n_token = sizeof(token), .spec = &spec, .env = env.p, .n_env = (uint32_t)env.n,
                                      .script = (const uint8_t *)str_text(&script), .n_script = (uint32_t)strlen(str_text(&script))};
+    struct one *one = xnew(struct one);
+    *one = (struct one){l, now_secs()};
     auto_buf message = {0};
     rec_encode(submit_request_rec(), &request, &message);
-    rpc_send(l->ch, "/spur.v1.Controller/Submit", NULL, message.p, message.n, 60000, answered, l);
+    rpc_send(l->ch, "/spur.v1.Controller/Submit", NULL, message.p, message.n, 60000, answered, one);
 }
 
 static bool all_answered(void *arg) {
@@ -77,10 +95,14 @@ static bool all_answered(void *arg) {
     return l->answered == l->count;
 }
 
-static double now_secs(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+static int by_size(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Of sorted ones. */
+static double quantile(const struct load *l, double q) {
+    return l->took_ms.p[(size_t)((double)(l->took_ms.n - 1) * q)];
 }
 
 int main(int argc, char **argv) {
@@ -107,7 +129,10 @@ int main(int argc, char **argv) {
         send_next(&l);
     loop_run_until(loop, all_answered, &l, 3600000);
     double took = now_secs() - began;
-    printf("%llu %.3f %.1f\n", (unsigned long long)count, took, (double)count / took);
+    qsort(l.took_ms.p, l.took_ms.n, sizeof(double), by_size);
+    printf("%llu %.3f %.1f %.3f %.3f\n", (unsigned long long)count, took, (double)count / took, quantile(&l, 0.5),
+           quantile(&l, 0.99));
+    vec_fini(&l.took_ms);
     rpc_channel_free(l.ch);
     loop_free(loop);
     buf_fini(&l.env);

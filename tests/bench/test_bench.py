@@ -13,7 +13,7 @@ RUN = pathlib.Path(__file__).resolve().parent / "run"
 @pytest.mark.parametrize("name, count, unit", [
     ("fsync", None, "/s"), ("submit", 300, "/s"), ("submit64", 2000, "/s"), ("sbatch", 50, "/s"), ("lifecycle", 30, "s"),
     ("array", 40, "s"), ("srun", 2, "MB/s"), ("steps", 5, "s"),
-    ("sched", 300, "ms"), ("memory", 500, "MB"), ("gap", 50, "ms"),
+    ("sched", 300, "ms"), ("squeue", 300, "s"), ("busy", 300, "ms"), ("memory", 500, "MB"), ("gap", 50, "ms"),
 ])
 def test_each_benchmark_ends_with_its_line(name, count, unit):
     got = subprocess.run([str(RUN), name, *(["--count", str(count)] if count else []), "--build", os.environ["SPUR_TEST_BUILD"]],
