@@ -11,7 +11,7 @@
 #include "base/vec.h"
 #include "io/journal/journal.h"
 #include "spurctld/config_file.h"
-#include "spurctld/ctl_inside.h"
+#include "spurctld/ctl_diag.h"
 
 static const char *role_name(enum journal_role role) {
     switch (role) {
@@ -46,12 +46,7 @@ void ctl_ping(void *ctx, struct ping_reply *out, struct arena *a) {
     };
 }
 
-typedef VEC(struct counter) counters_list;
-
-static void add(counters_list *l, const char *group, const char *name, uint64_t value, const char *unit) {
-    struct counter k = {group, name, value, unit};
-    vec_push(l, k);
-}
+#define add ctl_diag_add /* here: a counter of any group */
 
 static void add_loops(struct ctl *c, counters_list *l) {
     struct loop_stats ls = loop_stats(c->loop);
@@ -141,6 +136,7 @@ static void add_methods(struct ctl *c, counters_list *l, struct arena *a) {
 void ctl_diag(void *ctx, bool reset, struct diag_reply *out, struct arena *a) {
     struct ctl *c = ctx;
     counters_list l = {0};
+    ctl_diag_slurm(c, &l, a);
     add_loops(c, &l);
     add_journal(c, &l);
     add_work(c, &l);
@@ -157,6 +153,7 @@ void ctl_diag(void *ctx, bool reset, struct diag_reply *out, struct arena *a) {
     journal_stats_reset(c->journal);
     plan_stats_reset(c->room.plan);
     api_stats_reset(c->api);
+    c->room.tally = (struct tally){0};
     c->applies = c->apply_total_us = c->apply_max_us = 0;
     c->started_unix = out->now_unix;
 }

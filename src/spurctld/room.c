@@ -80,6 +80,7 @@ void room_tell(struct room *r, uint64_t index, const struct applied *what) {
         const struct event *ev = &what->events.p[i];
         acct_on_event(r->acct, index, ev);
         query_on_event(r->query, ev);
+        tally_event(&r->tally, r->state, ev);
         if (!r->is_leader)
             continue;
         lead_on_event(r->lead, ev);

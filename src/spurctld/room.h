@@ -15,6 +15,7 @@
 #include "core/model/config.h"
 #include "core/state/state.h"
 #include "io/cred/cred.h"
+#include "spurctld/tally.h"
 
 /* Who asks, and how sure we are. */
 struct who {
@@ -39,6 +40,7 @@ struct room {
     struct react *react;
     struct acct *acct;
     struct query *query;
+    struct tally tally;
     int64_t complained_ms; /* host's clock; 0: never */
 };
 

@@ -62,11 +62,20 @@ def back(text, ours, recorded, left=False):
     return re.sub(word, recorded, text)
 
 
+ID = re.compile(r"(?<![\w.:/-])( *)(\d+)(?!\d)")
+
+
 def recorded(w, line, left):
-    for theirs, ours in w.names.ours.items():
-        line = back(line, ours, theirs, left)
-    for ours, theirs in w.users():
-        line = back(line, ours, theirs, left)
+    theirs = {ours: theirs for theirs, ours in w.names.ours.items()}
+
+    def id_back(m):
+        was = theirs.get(m[2], m[2])
+        room = len(m[1]) + len(m[2]) - len(was)
+        return m[1] + was if left or len(m[1]) < 2 or room < 1 else " " * room + was
+
+    line = ID.sub(id_back, line)
+    for ours, name in w.users():
+        line = back(line, ours, name, left)
     return w.recorded(line)
 
 
@@ -83,9 +92,10 @@ NOT_THESE = {"associd": "there are no associations yet", "priority": "made of ot
 
 def learn(w, block, out):
     """The id of a job that the command submitted."""
-    theirs, ours = (re.search(r"Submitted batch job (\d+)", text) for text in ("\n".join(block.of("out")), out))
-    if theirs and ours:
-        w.names.ours[theirs[1]] = ours[1]
+    for pattern in (r"Submitted batch job (\d+)", r"^(\d+)$"):
+        theirs, ours = (re.search(pattern, text.strip()) for text in ("\n".join(block.of("out")), out))
+        if theirs and ours and "sbatch" in block.command:
+            w.names.ours[theirs[1]] = ours[1]
 
 
 def compare(w, block, kind, got, exact):

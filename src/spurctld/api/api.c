@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/map.h"
 #include "base/mem.h"
+#include "base/vec.h"
 #include "spur_descriptors.h"
 #include "spurctld/api/request.h"
 
@@ -19,6 +20,7 @@
 #define MESSAGE_MAX_BYTES (4u << 20)
 #define IN_FLIGHT_READ 4096u /* beyond it reads are told to come back; writes at twice, agents at four times that */
 #define IN_FLIGHT_USER 2048u
+#define USERS_COUNTED 1000u
 #define RETRY_AFTER_MS "100"
 
 static const struct rpc_row rows[] = {
@@ -36,6 +38,8 @@ struct api {
     struct rpc_server *server;
     struct rpc_method methods[ARRAY_LEN(rows)];
     struct api_method_stats stats[WIRE_N_METHODS];
+    VEC(struct api_user_stats) users;
+    struct map64 user_place; /* uid + 1 → place + 1 */
     uint64_t in_flight;
     struct map64 by_user; /* uid + 1 → requests in flight, as a pointer */
 };
@@ -57,6 +61,20 @@ static void count_user(struct api *a, uint32_t uid, int by) {
         map64_del(&a->by_user, key);
 }
 
+static void tally_user(struct api *a, uint32_t uid, uint64_t us) {
+    uint64_t key = (uint64_t)uid + 1;
+    uintptr_t place = (uintptr_t)map64_get(&a->user_place, key);
+    if (!place && a->users.n >= USERS_COUNTED)
+        return;
+    if (!place) {
+        vec_push(&a->users, ((struct api_user_stats){.uid = uid}));
+        place = a->users.n;
+        map64_put(&a->user_place, key, (void *)place);
+    }
+    a->users.p[place - 1].calls++;
+    a->users.p[place - 1].total_us += us;
+}
+
 static void api_end(struct request *rq, bool failed) {
     struct api *a = rq->api;
     struct api_method_stats *st = &a->stats[rq->row->method];
@@ -68,6 +86,8 @@ static void api_end(struct request *rq, bool failed) {
     a->in_flight--;
     log_debug("%s of %s: %s in %llu us", wire_method(rq->row->method)->name, rq->who.user[0] ? rq->who.user : "a node or nobody",
               failed ? "refused" : "answered", (unsigned long long)us);
+    if (rq->who.user[0])
+        tally_user(a, rq->who.uid, us);
     if (rq->counts_user)
         count_user(a, rq->who.uid, -1);
     free(rq->raw);
@@ -255,6 +275,8 @@ void api_free(struct api *a) {
     rpc_server_free(a->server);
     identity_free(a->identity);
     map64_fini(&a->by_user);
+    map64_fini(&a->user_place);
+    vec_fini(&a->users);
     free(a);
 }
 
@@ -280,4 +302,14 @@ uint64_t api_in_flight(const struct api *a) {
 
 void api_stats_reset(struct api *a) {
     memset(a->stats, 0, sizeof(a->stats));
+    vec_fini(&a->users);
+    map64_fini(&a->user_place);
+    a->user_place = (struct map64){0};
+}
+
+bool api_user_stats(const struct api *a, uint32_t i, struct api_user_stats *out) {
+    if (i >= a->users.n)
+        return false;
+    *out = a->users.p[i];
+    return true;
 }

@@ -33,6 +33,12 @@ void api_drain(struct api *a, uint64_t grace_ms, void (*done)(void *arg), void *
 struct api_method_stats {
     uint64_t calls, failed, total_us, max_us;
 };
+/* Requests by user; the i-th user of those that asked since the start, the first 1,000 of them. false: no more. */
+struct api_user_stats {
+    uint32_t uid;
+    uint64_t calls, total_us;
+};
+bool api_user_stats(const struct api *a, uint32_t i, struct api_user_stats *out);
 struct api_method_stats api_method_stats(const struct api *a, enum wire_method m);
 uint64_t api_in_flight(const struct api *a);
 void api_stats_reset(struct api *a);

@@ -189,6 +189,9 @@ static void on_pass(void *arg) {
     st->backfilled += pass->out.n_backfilled;
     st->last_considered = pass->out.n_considered;
     st->last_pending = pass->out.n_notes;
+    st->considered += pass->out.n_considered;
+    st->pending += pass->out.n_notes;
+    st->last_unix = room_now_unix(p->room);
     if (p->is_active) {
         propose_starts(p, &pass->view, &pass->out);
         keep_notes(p, pass);

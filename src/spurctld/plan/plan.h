@@ -22,6 +22,8 @@ void plan_on_event(struct plan *p, const struct event *ev);
 struct plan_stats {
     uint64_t passes, skipped, last_us, max_us, total_us; /* skipped: nothing had changed */
     uint64_t started, refused, backfilled;
+    uint64_t considered, pending; /* of all passes together */
+    int64_t last_unix;            /* 0: none yet */
     uint32_t last_considered, last_pending;
     bool running;
 };
