@@ -38,11 +38,18 @@ void put_holds(struct judge *g, const struct job *j, const struct job_node *jn, 
 
 /* ---- what is asked ---- */
 
+/* That of the partition where it is tried first: the highest tier, and there the first one named. */
 uint32_t limit_of(const struct judge *g, const struct job *j, int part) {
-    const struct part *p = g->part[part];
+    const struct part *first = NULL;
     if (j->spec->time_limit_min)
         return j->spec->time_limit_min;
-    return MIN(p->default_time_min, p->max_time_min);
+    for (const char *at = j->spec->partition; *at; at += strcspn(at, ",") + (at[strcspn(at, ",")] == ',')) {
+        for (int i = 0; i < g->n_parts; i++) {
+            if (*at == *g->part[i]->name && (!first || g->part[i]->priority_tier > first->priority_tier))
+                first = g->part[i];
+        }
+    }
+    return MIN(MIN(first->default_time_min, first->max_time_min), g->part[part]->max_time_min);
 }
 
 int64_t secs_of(uint32_t limit) {

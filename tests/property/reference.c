@@ -102,15 +102,29 @@ static bool listed(const char *const *names, uint32_t n, const char *name) {
     return false;
 }
 
+/* The partition where it is tried first: the highest tier, and there the first one named. */
+static const struct part *first_of(const struct ref *r, const struct job *j) {
+    const struct part *first = NULL;
+    for (const char *at = j->spec->partition; *at; at += strcspn(at, ",") + (at[strcspn(at, ",")] == ',')) {
+        for (int i = 0; i < r->n_parts; i++) {
+            if (*at == *r->part[i]->name && (!first || r->part[i]->priority_tier > first->priority_tier))
+                first = r->part[i];
+        }
+    }
+    return first;
+}
+
 static uint32_t limit_of(const struct ref *r, const struct job *j, const struct part *p) {
+    const struct part *first = first_of(r, j);
+    const struct rconf *c = r->v->cluster->conf;
     uint32_t most = p->max_time_min ? p->max_time_min : TIME_LIMIT_NONE;
     if (j->spec->time_limit_min)
         return j->spec->time_limit_min;
-    if (p->default_time_min)
-        return MIN(p->default_time_min, most);
-    if (r->v->cluster->conf && r->v->cluster->conf->default_time_min)
-        return MIN(r->v->cluster->conf->default_time_min, most);
-    return most;
+    if (first->max_time_min)
+        most = MIN(most, first->max_time_min);
+    if (first->default_time_min)
+        return MIN(first->default_time_min, most);
+    return c && c->default_time_min ? MIN(c->default_time_min, most) : most;
 }
 
 static struct wish wish_of(const struct ref *r, const struct job *j, const struct part *p) {

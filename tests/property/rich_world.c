@@ -99,6 +99,8 @@ static void add_part(struct dice *d, unsigned themes, struct world *w, const cha
     }
     if (odd && chance(d, 50))
         p.priority_tier = roll(d, 3);
+    if (odd)
+        p.default_time_min = 1 + roll(d, 4);
     if (odd && chance(d, 30))
         p.max_time_min = 2 + roll(d, 3);
     if (odd && chance(d, 15))

@@ -59,12 +59,12 @@ static void set_nodes(struct ask_size *a, const struct job_spec *s, const struct
         a->max_nodes = MIN(a->max_nodes, a->n_tasks);
 }
 
-struct ask_size ask_size_of(const struct job *j, const struct part *p, const struct rconf *conf) {
+struct ask_size ask_size_of(const struct job *j, const struct part *p, const struct part *first, const struct rconf *conf) {
     const struct job_spec *s = j->spec;
     struct ask_size a = {0};
     a.n_tasks = MAX(s->n_tasks, 1);
     a.cpus_per_task = MAX(s->cpus_per_task, 1);
-    a.limit_min = gate_time_limit(j, p, conf);
+    a.limit_min = gate_time_limit(j, p, first, conf);
     set_memory(&a, s, conf);
     set_nodes(&a, s, p);
     const struct job_more *m = job_spec_more(s);
@@ -253,8 +253,8 @@ static void meet_deadline(const struct asks *s, const struct job *j, struct ask_
         size->limit_min = (uint32_t)MAX(minutes, (int64_t)size->time_min);
 }
 
-struct ask *ask_of(struct asks *s, const struct job *j, uint32_t part) {
-    struct ask_size size = ask_size_of(j, s->grid->part[part].rec, s->conf);
+struct ask *ask_of(struct asks *s, const struct job *j, uint32_t part, uint32_t first) {
+    struct ask_size size = ask_size_of(j, s->grid->part[part].rec, s->grid->part[first].rec, s->conf);
     size.part = part;
     const struct job_more *m = j->spec->more;
     if (s->mind_users || size.share == SHARE_USER)
@@ -268,13 +268,13 @@ struct ask *ask_of(struct asks *s, const struct job *j, uint32_t part) {
         h = hash_u64(h ^ hash_fixed(m->features, strlen(m->features)));
     for (uint32_t i = 0; m && i < m->n_gres; i++)
         h = hash_u64(h ^ m->gres[i].count ^ (uint64_t)m->gres[i].per << 60);
-    struct ask *first = map64_get(&s->by_hash, h), *a = first;
+    struct ask *known = map64_get(&s->by_hash, h), *a = known;
     while (a && !same(a, &size, j->spec))
         a = a->twin;
     if (a)
         return a;
     a = ask_new(s, j, &size);
-    a->twin = first;
+    a->twin = known;
     map64_put(&s->by_hash, h, a);
     return a;
 }

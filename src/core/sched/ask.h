@@ -87,10 +87,11 @@ struct asks {
 };
 void asks_init(struct asks *s, const struct grid *g, const struct rconf *conf, int64_t now, struct arena *scratch);
 void asks_fini(struct asks *s);
-struct ask *ask_of(struct asks *s, const struct job *j, uint32_t part);
+/* `first`: of its partitions, for the time limit: see gate.h. */
+struct ask *ask_of(struct asks *s, const struct job *j, uint32_t part, uint32_t first);
 
 /* The parts of it, for those who have no grid. */
-struct ask_size ask_size_of(const struct job *j, const struct part *p, const struct rconf *conf);
+struct ask_size ask_size_of(const struct job *j, const struct part *p, const struct part *first, const struct rconf *conf);
 /* What is asked for of generic resources, one for each kind, in `out` of ASK_WANTS_MAX. */
 uint32_t ask_wants(const struct gres_ask *g, uint32_t n, struct ask_want *out);
 /* A copy of it with a shorter limit. */

@@ -9,7 +9,7 @@
 #include "core/sched/pass.h"
 
 void pass_part_names(const struct grid *g, const char *text, struct arena *a, struct part_names *out) {
-    *out = (struct part_names){arena_alloc(a, (g->n_parts + 1) * sizeof(*out->part)), 0};
+    *out = (struct part_names){.part = arena_alloc(a, (g->n_parts + 1) * sizeof(*out->part))};
     for (const char *at = text; *at;) {
         size_t n = strcspn(at, ",");
         uint32_t i = grid_find_part(g, at, n), k = 0;
@@ -22,6 +22,10 @@ void pass_part_names(const struct grid *g, const char *text, struct arena *a, st
     for (uint32_t i = 0; !*text && i < g->n_parts; i++) {
         if (g->part[i].rec->is_default && !out->n)
             out->part[out->n++] = i;
+    }
+    for (uint32_t i = 0; i < out->n; i++) {
+        if (!i || g->part[out->part[i]].rec->priority_tier > g->part[out->first].rec->priority_tier)
+            out->first = out->part[i];
     }
 }
 
@@ -60,11 +64,12 @@ static void add_entries(struct pass *p, struct waiting *w, struct ask **ask, uin
 
 /* ---- jobs that wait ---- */
 
-static uint32_t gate_of(const struct pass *p, const struct job *j, const struct ask *a) {
+static uint32_t gate_of(const struct pass *p, const struct job *j, const struct ask *a, uint32_t first) {
+    const struct grid_part *parts = p->s->grid.part;
     uint32_t reason = gate_access(p->s->grid.part[a->size.part].rec, j);
     if (!reason)
         reason = a->gate;
-    if (!reason && j->spec->more && gate_last_start(j, gate_time_limit(j, p->s->grid.part[a->size.part].rec, p->asks.conf)) < p->now)
+    if (!reason && j->spec->more && gate_last_start(j, gate_time_limit(j, parts[a->size.part].rec, parts[first].rec, p->asks.conf)) < p->now)
         reason = REASON_DEADLINE;
     return reason;
 }
@@ -75,8 +80,8 @@ static void enqueue(struct pass *p, struct waiting *w, const struct part_names *
     uint32_t n = 0;
     w->reason = names->n ? REASON_NONE : REASON_PARTITION_GONE;
     for (uint32_t i = 0; i < names->n; i++) {
-        struct ask *a = ask_of(&p->asks, w->job, names->part[i]);
-        uint32_t reason = gate_of(p, w->job, a);
+        struct ask *a = ask_of(&p->asks, w->job, names->part[i], names->first);
+        uint32_t reason = gate_of(p, w->job, a, names->first);
         if (!reason)
             ask[n++] = a;
         else if (!w->reason)

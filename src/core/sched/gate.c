@@ -78,13 +78,15 @@ uint32_t gate_job(const struct job *j, int64_t now, int64_t *out_when) {
 }
 
 /* A limit that was asked for is never cut: one beyond the partition's waits for a person. */
-uint32_t gate_time_limit(const struct job *j, const struct part *p, const struct rconf *conf) {
+uint32_t gate_time_limit(const struct job *j, const struct part *p, const struct part *first, const struct rconf *conf) {
     if (j->spec->time_limit_min)
         return j->spec->time_limit_min;
     uint32_t most = p->max_time_min ? p->max_time_min : TIME_LIMIT_NONE;
-    uint32_t limit = p->default_time_min;
+    uint32_t limit = first->default_time_min;
     if (!limit && conf)
         limit = conf->default_time_min;
+    if (first->max_time_min)
+        limit = limit ? MIN(limit, first->max_time_min) : first->max_time_min;
     return limit ? MIN(limit, most) : most;
 }
 

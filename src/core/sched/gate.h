@@ -15,8 +15,9 @@ uint32_t gate_job(const struct job *j, int64_t now, int64_t *out_when);
 uint32_t gate_partition(const struct grid_part *p, const struct ask_size *size);
 /* Who may use it: groups, accounts, root alone. */
 uint32_t gate_access(const struct part *p, const struct job *j);
-/* Minutes: asked, else the partition's default, else the cluster's, else the partition's maximum. */
-uint32_t gate_time_limit(const struct job *j, const struct part *p, const struct rconf *conf);
+/* Minutes: asked, else the default of the job's first partition (where it is tried first: the highest tier, and there the one
+ * named first), as recorded, else the cluster's, else that partition's maximum; such a one is cut to the maximum of `p`. */
+uint32_t gate_time_limit(const struct job *j, const struct part *p, const struct part *first, const struct rconf *conf);
 /* The last second at which it may start, with the least limit that it takes, to end before its deadline; INT64_MAX: it
  * has none. */
 int64_t gate_last_start(const struct job *j, uint32_t limit_min);

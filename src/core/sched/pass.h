@@ -83,6 +83,7 @@ void pass_collect(struct pass *p);
 struct part_names {
     uint32_t *part;
     uint32_t n;
+    uint32_t first; /* the one that is tried first */
 };
 void pass_part_names(const struct grid *g, const char *text, struct arena *a, struct part_names *out);
 

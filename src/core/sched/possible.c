@@ -280,7 +280,7 @@ static void ask_resources(struct survey *s, struct arena *a) {
 }
 
 static int possible_in(const struct view *v, const struct job *j, const struct part *p, struct err *e) {
-    struct survey s = {.part = p, .spec = j->spec, .size = ask_size_of(j, p, v->cluster->conf)};
+    struct survey s = {.part = p, .spec = j->spec, .size = ask_size_of(j, p, p, v->cluster->conf)};
     auto_arena a = {0};
     ask_resources(&s, &a);
     s.is_choice = s.spec->n_req_nodes > s.size.max_nodes;

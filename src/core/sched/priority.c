@@ -79,32 +79,52 @@ static uint32_t factor_of(const struct view *v, const char *names) {
     return factor;
 }
 
-uint32_t sched_time_limit(const struct view *v, const struct job *j) {
-    const char *names = j->spec->partition ? j->spec->partition : "";
-    size_t n = strcspn(names, ",");
-    const struct part *p;
-    for (uint64_t k = 0; (p = view_next_part(v, &k)); k++) {
-        if (strncmp(p->name, names, n) == 0 && p->name[n] == '\0')
-            return gate_time_limit(j, p, v->cluster->conf);
-    }
-    return j->spec->time_limit_min;
-}
-
-int64_t sched_last_start(const struct view *v, const struct job *j) {
-    int64_t last = INT64_MIN;
+/* Calls `see` with each partition that the job names, in order; none named: the default one. */
+typedef void (*part_fn)(void *arg, const struct part *p);
+static void each_part(const struct view *v, const struct job *j, part_fn see, void *arg) {
     const char *at = j->spec->partition ? j->spec->partition : "";
     do {
         size_t n = strcspn(at, ",");
         const struct part *p;
         for (uint64_t k = 0; (p = view_next_part(v, &k)); k++) {
             if (n ? strncmp(p->name, at, n) == 0 && p->name[n] == '\0' : p->is_default)
-                last = MAX(last, gate_last_start(j, gate_time_limit(j, p, v->cluster->conf)));
+                see(arg, p);
         }
         at += n + (at[n] == ',');
     } while (*at);
-    if (last == INT64_MIN) /* its partition is gone */
-        last = gate_last_start(j, j->spec->time_limit_min ? j->spec->time_limit_min : TIME_LIMIT_NONE);
-    return last;
+}
+
+struct limits { /* of a job */
+    const struct view *v;
+    const struct job *job;
+    const struct part *first;
+    int64_t last;
+};
+
+static void see_first(void *arg, const struct part *p) {
+    struct limits *l = arg;
+    if (!l->first || p->priority_tier > l->first->priority_tier)
+        l->first = p;
+}
+
+static void see_last(void *arg, const struct part *p) {
+    struct limits *l = arg;
+    l->last = MAX(l->last, gate_last_start(l->job, gate_time_limit(l->job, p, l->first, l->v->cluster->conf)));
+}
+
+uint32_t sched_time_limit(const struct view *v, const struct job *j) {
+    struct limits l = {.v = v, .job = j};
+    each_part(v, j, see_first, &l);
+    return l.first ? gate_time_limit(j, l.first, l.first, v->cluster->conf) : j->spec->time_limit_min;
+}
+
+int64_t sched_last_start(const struct view *v, const struct job *j) {
+    struct limits l = {.v = v, .job = j, .last = INT64_MIN};
+    each_part(v, j, see_first, &l);
+    each_part(v, j, see_last, &l);
+    if (!l.first) /* its partition is gone */
+        l.last = gate_last_start(j, j->spec->time_limit_min ? j->spec->time_limit_min : TIME_LIMIT_NONE);
+    return l.last;
 }
 
 void priority_scale_of(const struct view *v, struct priority_scale *out) {

@@ -91,7 +91,7 @@ int sched_would_start(const struct view *v, const struct job *j, int64_t now_uni
 /* Multifactor priority as Slurm's, of a pending job: age, size, partition, nice; never below 1, 0 when held. */
 uint64_t sched_priority(const struct view *v, const struct job *j, int64_t now_unix);
 
-/* The time limit that a job would start with in the first of its partitions; 0: there is no such partition. */
+/* The time limit that a job would start with where it is tried first; 0: there is no such partition. */
 uint32_t sched_time_limit(const struct view *v, const struct job *j);
 
 /* The last second at which a job with a deadline can start in any of its partitions and end before it. */

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/bits.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "core/model/text.h"
@@ -70,6 +71,7 @@ static void say_dep(struct pass *p, const struct job *j, const struct dep *d) {
 
 static void say_singleton(struct pass *p, const struct job *j) {
     const struct job *o;
+    size_t was = p->look->facts.n;
     for (uint64_t k = 0; (o = view_next_job(p->v, &k)); k++) {
         if (o->id == j->id || job_is_over(o) || o->spec->uid != j->spec->uid || !str_eq(o->spec->name, j->spec->name))
             continue;
@@ -80,12 +82,15 @@ static void say_singleton(struct pass *p, const struct job *j) {
         f->jobs = arena_memdup(p->look->arena, &o->id, sizeof(o->id));
         f->n_jobs = 1;
     }
+    if (p->look->facts.n == was)
+        why_add(p->look, "dependency", "a job of its name, %s, starts now, and it waits for that one (singleton)",
+                j->spec->name ? j->spec->name : "");
 }
 
 /* ---- gates of a partition ---- */
 
-static void say_times(struct pass *p, const struct job *j, const struct part *part) {
-    uint32_t limit = gate_time_limit(j, part, p->asks.conf);
+static void say_times(struct pass *p, const struct job *j, const struct part *part, uint32_t first) {
+    uint32_t limit = gate_time_limit(j, part, p->s->grid.part[first].rec, p->asks.conf);
     auto_str asked = {0}, most = {0};
     time_limit_print(limit, &asked);
     time_limit_print(part->max_time_min, &most);
@@ -119,13 +124,13 @@ static void say_access(struct pass *p, const struct part *part, const struct job
         why_add(p->look, "partition", "partition %s doesn't take group %s", part->name, j->spec->group ? j->spec->group : "(none)");
 }
 
-static void say_partition(struct pass *p, const struct job *j, uint32_t index) {
+static void say_partition(struct pass *p, const struct job *j, uint32_t index, uint32_t first) {
     const struct grid_part *gp = &p->s->grid.part[index];
-    const struct ask *a = ask_of(&p->asks, j, index);
+    const struct ask *a = ask_of(&p->asks, j, index, first);
     if (gp->rec->state == PART_DOWN || gp->rec->state == PART_INACTIVE)
         why_add(p->look, "partition", "partition %s is %s", gp->rec->name, part_state_name(gp->rec->state));
     say_access(p, gp->rec, j);
-    say_times(p, j, gp->rec);
+    say_times(p, j, gp->rec, first);
     say_counts(p, gp, &a->size);
 }
 
@@ -146,7 +151,7 @@ void why_gates(struct pass *p, const struct waiting *w) {
     if (!names.n)
         why_add(p->look, "partition", "there is no partition %s any more", *text ? text : "by default");
     for (uint32_t i = 0; i < names.n; i++)
-        say_partition(p, j, names.part[i]);
+        say_partition(p, j, names.part[i], names.first);
 }
 
 /* ---- at its turn ---- */
@@ -197,12 +202,13 @@ static bool same_partition(const struct entry *a, const struct entry *b) {
 }
 
 static void say_before(struct pass *p, const struct entry *e) {
+    if (!p->look->told)
+        p->look->told = arena_calloc(p->scratch, bits_words(p->n_waiting) + 1, sizeof(*p->look->told));
     for (const struct entry *o = p->entry; o < e; o++) {
-        if (o->w == e->w || o->w->is_started || !same_partition(o, e))
+        size_t at = (size_t)(o->w - p->waiting);
+        if (o->w == e->w || o->w->is_started || bits_has(p->look->told, at) || !same_partition(o, e))
             continue;
-        bool told = o > p->entry && o[-1].w == o->w;
-        if (told)
-            continue;
+        bits_set(p->look->told, at);
         p->look->n_before_all++;
         if (p->look->before.n < BEFORE_MAX)
             vec_push(&p->look->before, o->w->job->id);

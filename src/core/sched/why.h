@@ -16,6 +16,7 @@ struct why_look {
     VEC(struct why_fact) facts;
     VEC(struct why_node) rows;
     VEC(uint32_t) before;
+    uint64_t *told; /* of those that wait: who is in `before` */
     uint32_t n_before_all, n_rows_more;
 };
 

@@ -47,7 +47,7 @@ static int64_t when_in(struct would *w, struct ask *a, int64_t from) {
 
 static int best_of(struct would *w, const struct part_names *names, int64_t from, struct sched_would *out, struct err *e) {
     for (uint32_t i = 0; i < names->n; i++) {
-        struct ask *a = ask_of(&w->asks, w->job, names->part[i]);
+        struct ask *a = ask_of(&w->asks, w->job, names->part[i], names->first);
         int64_t when = gate_access(w->s->grid.part[names->part[i]].rec, w->job) ? 0 : when_in(w, a, from);
         if (when && (!out->start_unix || MAX(when, from) < out->start_unix))
             write_one(w, a, MAX(when, from), out);

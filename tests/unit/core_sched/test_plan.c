@@ -106,7 +106,7 @@ static void places_as_recorded(void **state) {
         {{.n_tasks = 4, .min_nodes = 3, .max_nodes = 3, .n_tasks_given = 4}, "n1:2 n2:1 n3:1", 10},
         {{.n_tasks = 1, .cpus_per_task = 17, .partition = "long"}, "n6:1", TIME_LIMIT_NONE},
         {{.n_tasks = 1, .mem_node_mb = 20000, .partition = "long"}, "n5:1", TIME_LIMIT_NONE},
-        {{.n_tasks = 40, .n_tasks_given = 40, .partition = "debug,long"}, "n1:8 n2:8 n3:8 n4:8 n5:8", TIME_LIMIT_NONE},
+        {{.n_tasks = 40, .n_tasks_given = 40, .partition = "debug,long"}, "n1:8 n2:8 n3:8 n4:8 n5:8", 10},
         {{.n_tasks = 20, .n_tasks_given = 20, .partition = "debug,gpu"}, "n1:8 n2:8 n3:4", 10},
         {{.min_nodes = 2, .max_nodes = 9}, "n1:1 n2:1 n3:1 n4:1", 10},
         {{.mem_all = true}, "n1:1", 10},
