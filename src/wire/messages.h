@@ -126,7 +126,8 @@ REC_DECLARE(hold_request, HOLD_REQUEST_FIELDS)
     F(BOOL, with_ended, 3, _) /* also those that are over */                                                          \
     F(BOOL, with_steps, 4, _) /* with the steps that they have */                                                     \
     F(BOOL, show_hidden, 5, _) /* also those of hidden partitions */                                                  \
-    F(BOOL, with_parts, 6, _)  /* with what their priorities are made of */
+    F(BOOL, with_parts, 6, _)  /* with what their priorities are made of */                                           \
+    F(STRS, sluids, 7, _)      /* instead of job_ids: by second ids */
 REC_DECLARE(jobs_request, JOBS_REQUEST_FIELDS)
 /* Of a waiting job's priority, for one of its partitions. */
 #define PRIORITY_PARTS_FIELDS(F)                                                                                      \
@@ -312,7 +313,8 @@ REC_DECLARE(nodes_reply, NODES_REPLY_FIELDS)
     F(I64, until_unix, 5, _) /* 0: now */                                                                              \
     F(U32, after_id, 6, _)   /* paging: ids above */                                                                   \
     F(U32, limit, 7, _)      /* 0: 10,000 */                                                                           \
-    F(BOOL, duplicates, 8, _) /* each life of a job that was queued again, and former jobs of an id, too */
+    F(BOOL, duplicates, 8, _) /* each life of a job that was queued again, and former jobs of an id, too */        \
+    F(STRS, sluids, 9, _)    /* as a bound on all: second ids */
 REC_DECLARE(history_request, HISTORY_REQUEST_FIELDS)
 #define HISTORY_REPLY_FIELDS(F)                                                                                        \
     F(LIST, jobs, 1, job_info) /* ascending by id; state and history merged */                                         \

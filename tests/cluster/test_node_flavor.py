@@ -104,7 +104,7 @@ def test_all_must_end_well(amd):
     c = amd
     job = c.batch("[ $RANK = 0 ] && exit 0; while [ ! -e go ]; do sleep 0.05; done; exit $(cat go)", "-N2", "-o", "/dev/null")
     c.wait_state(job, "RUNNING")
-    wait_for(lambda: c.run("sinfo -h -N -n n1 -o %t").stdout.strip() == "idle", 20, "the first node to be done")
+    wait_for(lambda: "its script is over" in c.nodes["n1"].log, 20, "the first script to end")
     assert c.state_of(job) == "RUNNING"
     (c.work / "go").write_text("3")
     c.wait_state(job, "FAILED")
@@ -159,3 +159,22 @@ def test_tokens_for_nodes_without_a_proof(new_cluster, conf, auth, allowed):
         assert re.fullmatch(r"[0-9a-f]{6}\.[0-9a-f]{64}\n", got.stdout)
         assert got.stdout[:6] in c.run("spur token list", uid=NOBODY, env=c.tcp_env()).stdout
     assert (c.run("spur token list", env=c.tcp_env(), check=False).returncode == 0) == allowed, "an administrator's name is no proof either"
+
+
+def test_steps_from_one_nodes_script_outlive_anothers(amd):
+    """The nodes stay the job's until the last script has ended, however it got there."""
+    c = amd
+    body = "[ $RANK = 1 ] && exit 0; while [ ! -e go ]; do sleep 0.05; done; srun -n2 bash -c 'echo $SLURMD_NODENAME $SLURM_PROCID' > tasks"
+    for restart in (False, True):
+        (c.work / "go").unlink(missing_ok=True)
+        job = c.batch(body, "-N2", "-n2", "-o", "/dev/null")
+        wait_for(lambda: c.nodes["n2"].log.count("its script is over") == (2 if restart else 1), 20, "the second script to end")
+        if restart:
+            c.nodes["n2"].restart()
+            c.ctld.restart()
+        c.wait_state(job, "RUNNING")
+        assert c.run("sinfo -h -N -n n2 -o %t").stdout.strip() == "mix"
+        (c.work / "go").touch()
+        c.wait_state(job, "COMPLETED")
+        assert sorted((c.work / "tasks").read_text().splitlines()) == ["n1 0", "n2 1"]
+    wait_for(lambda: c.run("sinfo -h -o %t").stdout.split() == ["idle"], 20, "all to be idle")

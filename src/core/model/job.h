@@ -178,7 +178,8 @@ enum job_share { SHARE_CORES = 0, SHARE_NONE = 1, SHARE_USER = 2, SHARE_OVER = 3
     F(BOOL, is_done, 6, _) /* cleaned up after the end of this start */                                                \
     F(U32, boot, 7, _)     /* node_boot of the node at the start */                                                   \
     F(LIST, gres, 8, gres_held)                                                                                       \
-    F(U32, share, 9, _)    /* enum job_share: what others may do on the node meanwhile */
+    F(U32, share, 9, _)    /* enum job_share: what others may do on the node meanwhile */                             \
+    F(BOOL, script_over, 10, _) /* of a start with a script on each node: this one's ended well */
 REC_DECLARE(job_node, JOB_NODE_FIELDS)
 
 /* A job array is one record until its tasks start: each start takes a task out of it, as a record with an id of its own;

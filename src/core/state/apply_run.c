@@ -271,7 +271,7 @@ void run_node_gone(struct apply *ap, uint32_t job_id, uint32_t node_id) {
 
 static bool others_run(const struct job *j, uint32_t node_id) {
     for (uint32_t i = 0; i < j->n_nodes; i++)
-        if (j->nodes[i].node_id != node_id && !j->nodes[i].is_done)
+        if (j->nodes[i].node_id != node_id && !j->nodes[i].is_done && !j->nodes[i].script_over)
             return true;
     return false;
 }
@@ -279,7 +279,7 @@ static bool others_run(const struct job *j, uint32_t node_id) {
 /* What the end of a run on one node means for the whole run, before that node is counted as clean. */
 static void node_ended(struct apply *ap, struct job *j, const struct cmd_node_done *cmd) {
     bool is_batch = j->nodes[0].node_id == cmd->node_id;
-    if (is_batch && !cmd->never_started)
+    if (is_batch && !cmd->never_started && !j->nodes[0].script_over)
         take_result(ap, j, cmd);
     if (cmd->text)
         j->state_text = cmd->text;
@@ -322,6 +322,15 @@ static void drain_node(struct apply *ap, uint32_t node_id, const char *text) {
     apply_event(ap, EV_NODE_CHANGED, 0, 0, node_id);
 }
 
+/* The others' scripts may still want the node for their steps. `j`: as node_ended has left it. */
+static void script_over(struct apply *ap, struct job *j, uint32_t node_id) {
+    struct job_node *nodes = run_own_nodes(ap, j);
+    for (uint32_t i = 0; i < j->n_nodes; i++)
+        if (nodes[i].node_id == node_id)
+            nodes[i].script_over = true;
+    state_put_job(ap->s, j);
+}
+
 int apply_node_done(struct apply *ap, const struct cmd_node_done *cmd) {
     const struct job *old = run_find(ap, cmd->job_id, cmd->start_no);
     const struct job_node *jn = NULL;
@@ -331,7 +340,13 @@ int apply_node_done(struct apply *ap, const struct cmd_node_done *cmd) {
     if (!jn) /* an earlier start, or said before: nothing to do, and the agent may forget it */
         return 0;
     struct job j = *old;
+    if (cmd->stays && (jn->script_over || j.completing)) /* said before, or what ends it is under way */
+        return 0;
     node_ended(ap, &j, cmd);
+    if (cmd->stays) {
+        script_over(ap, &j, cmd->node_id);
+        return 0;
+    }
     /* node_ended may have put the job already; its record and our copy are the same values. */
     run_node_clean(ap, &j, cmd->node_id);
     if (cmd->drain_node)

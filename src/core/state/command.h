@@ -98,7 +98,8 @@ REC_DECLARE(cmd_undo, CMD_UNDO_FIELDS)
     F(U64, user_cpu_us, 11, _)                                                                                         \
     F(U64, sys_cpu_us, 12, _)                                                                                          \
     F(BOOL, drain_node, 13, _)                                                                                         \
-    F(STR, new_sluid, 14, _) /* with node_failed: the job's next one should it be queued again */
+    F(STR, new_sluid, 14, _) /* with node_failed: the job's next one should it be queued again */                      \
+    F(BOOL, stays, 15, _) /* its script is over there, and the run goes on for the job's others */
 REC_DECLARE(cmd_node_done, CMD_NODE_DONE_FIELDS)
 
 #define RUN_ID_FIELDS(F) F(U32, job_id, 1, _) F(U32, start_no, 2, _)

@@ -187,8 +187,12 @@ static void report_lost(struct room *r, uint32_t node_id, const struct run_ref *
             vec_push(&lost, cmd);
         }
     }
-    for (size_t i = 0; i < lost.n; i++)
+    for (size_t i = 0; i < lost.n; i++) {
+        char sluid[SLUID_SIZE];
+        lead_new_sluid(r, sluid);
+        lost.p[i].new_sluid = sluid;
         room_propose_quietly(r, CMD_NODE_DONE, &lost.p[i]);
+    }
     for (size_t i = 0; i < lost_steps.n; i++)
         room_propose_quietly(r, CMD_STEP_DONE, &lost_steps.p[i]);
     vec_fini(&lost);
@@ -379,8 +383,11 @@ void admit_report(struct room *r, const struct run_report *req, admit_fn done, v
     struct report *rp = report_begin(r, req->name, req->text, done, arg);
     if (!rp)
         return;
+    char sluid[SLUID_SIZE];
+    lead_new_sluid(r, sluid);
     struct cmd_node_done cmd = {
         .job_id = req->job_id,
+        .new_sluid = req->node_failed ? sluid : NULL,
         .start_no = req->start_no,
         .node_id = rp->node_id,
         .wait_status = req->wait_status,
@@ -393,6 +400,7 @@ void admit_report(struct room *r, const struct run_report *req, admit_fn done, v
         .user_cpu_us = req->user_cpu_us,
         .sys_cpu_us = req->sys_cpu_us,
         .drain_node = req->drain_node,
+        .stays = req->stays,
     };
     room_propose(r, CMD_NODE_DONE, &cmd, 0, NULL, on_reported, rp);
 }

@@ -94,6 +94,7 @@ int launch_plan(const struct launch_request *q, const struct launch_facts *f, st
         .containment = f->containment,
         .unkillable_ms = scaled(f, UNKILLABLE_MS),
         .kill_wait_ms = scaled(f, (uint64_t)q->kill_wait_secs * 1000),
+        .everywhere = q->everywhere && q->n_nodes > 1,
         .run_id = arena_printf(a, "%u.%u.%s", q->job_id, q->start_no, f->cgroup),
         .user = s->user,
         .cgroup = f->cgroup,

@@ -204,6 +204,7 @@ static void on_timer(void *arg) {
 struct sent {
     struct report *r;
     uint64_t key;
+    bool stays;
 };
 
 /* Whether asking again can't change the answer. A controller that doesn't know the run has no use for its end. */
@@ -222,17 +223,18 @@ static void on_reported(void *arg, int code, const struct err *why, const void *
     struct sent *s = arg;
     struct report *r = s->r;
     uint64_t key = s->key;
+    bool stays = s->stays;
     (void)reply, (void)n;
     free(s);
     r->in_flight--;
     struct table_ended *en = r->stopped ? NULL : table_find_ended(r->table, key); /* stopped: the table may be gone */
-    if (!en)
+    if (!en || en->stays != stays) /* of a run that stayed, and is over by now: that is another report */
         return;
     en->in_flight = false;
     if (is_final(code)) {
         if (code)
             log_warn("%s: the controller has no use for its end: %s", run_name(key).text, why->text);
-        table_reported(r->table, key);
+        (stays ? table_told_stay : table_reported)(r->table, key);
         send_reports(r);
         return;
     }
@@ -246,7 +248,7 @@ static void on_reported(void *arg, int code, const struct err *why, const void *
 
 static void call_report(struct report *r, struct table_ended *en, enum wire_method m, const void *q) {
     struct sent *s = xnew(struct sent);
-    *s = (struct sent){r, en->key};
+    *s = (struct sent){r, en->key, en->stays};
     en->in_flight = true;
     r->in_flight++;
     call(r, m, q, TIMEOUT_MS, on_reported, s);
@@ -267,7 +269,8 @@ static void send_one(struct report *r, struct table_ended *en) {
                            .user_cpu_us = res->user_cpu_us,
                            .sys_cpu_us = res->sys_cpu_us,
                            .drain_node = res->drain_node,
-                           .node_failed = res->node_failed};
+                           .node_failed = res->node_failed,
+                           .stays = en->stays};
     call_report(r, en, WIRE_Registry_Report, &q);
 }
 

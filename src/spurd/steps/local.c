@@ -184,6 +184,7 @@ static void found_one(void *arg, uint64_t key, int64_t forgotten_unix) {
         found.uid = plan.uid;
         found.pid = h.daemon.pid;
         found.kill_wait_ms = plan.kill_wait_ms;
+        found.everywhere = plan.everywhere;
         steps_one_new(f->s, key);
     }
     f->fn(f->arg, &found);

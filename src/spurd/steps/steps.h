@@ -54,6 +54,7 @@ struct steps_found {
     uint64_t key;
     uint32_t uid, pid;
     uint32_t kill_wait_ms;
+    bool everywhere; /* the job's other nodes run its script too */
     int64_t forgotten_unix; /* not 0: it ended, was reported and forgotten then; nothing else of it is known */
 };
 

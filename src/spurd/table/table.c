@@ -25,6 +25,7 @@ struct entry {
     uint64_t key;
     uint32_t uid, pid, kill_wait_ms;
     uint32_t state; /* enum run_state */
+    bool everywhere; /* where its script ends well it stays, until the controller ends it */
     VEC(struct waiter) waiters;          /* launches that want to know */
     struct step_terminate *term;         /* asked for while it starts */
     char *term_why;
@@ -176,8 +177,18 @@ static void end_step(struct table *t, struct entry *en, void *arg) {
         terminate_entry(t, en, *(const uint32_t *)arg, NULL);
 }
 
+static void drop_ended(struct table *t, uint64_t key) {
+    for (size_t i = 0; i < t->ended.n; i++) {
+        if (t->ended.p[i] == key) {
+            vec_remove(&t->ended, i);
+            break;
+        }
+    }
+}
+
 static void become_ended(struct table *t, struct entry *en) {
     const struct step_result *result = en->result;
+    drop_ended(t, en->key); /* as one that stays */
     en->state = RUN_ENDED;
     en->ended = (struct table_ended){.key = en->key, .result = result};
     vec_push(&t->ended, en->key);
@@ -198,7 +209,11 @@ static void on_ended(void *arg, uint64_t key, const struct step_result *result) 
     if (!en || en->state == RUN_ENDED || en->result)
         return;
     en->result = rec_pack(step_result_rec(), result);
-    if (!run_step(key) && each_step(t, key, end_step, &en->kill_wait_ms)) {
+    if (en->everywhere && en->state == RUN_RUNNING && !result->wait_status && !result->never_started && !result->node_failed) {
+        en->ended = (struct table_ended){.key = key, .result = en->result, .stays = true};
+        vec_push(&t->ended, key);
+        log_info("%s: its script is over", run_name(key).text);
+    } else if (!run_step(key) && each_step(t, key, end_step, &en->kill_wait_ms)) {
         en->state = RUN_ENDING;
     } else {
         become_ended(t, en);
@@ -213,7 +228,7 @@ struct steps_events table_events(struct table *t) {
 
 struct table_ended *table_find_ended(struct table *t, uint64_t key) {
     struct entry *en = map64_get(&t->entries, key);
-    return en && en->state == RUN_ENDED ? &en->ended : NULL;
+    return en && (en->state == RUN_ENDED || en->ended.stays) ? &en->ended : NULL;
 }
 
 struct table_ended *table_next_ended(struct table *t, size_t *cursor) {
@@ -224,17 +239,18 @@ void table_reported(struct table *t, uint64_t key) {
     struct entry *en = map64_get(&t->entries, key);
     if (!en || en->state != RUN_ENDED)
         return;
-    for (size_t i = 0; i < t->ended.n; i++) {
-        if (t->ended.p[i] == key) {
-            vec_remove(&t->ended, i);
-            break;
-        }
-    }
+    drop_ended(t, key);
     map64_del(&t->entries, key);
     entry_free(en);
     t->steps->forget(t->steps->impl, key);
     note_forgotten(t, key, now_unix(t) + FORGOTTEN_SECS);
     changed(t);
+}
+
+void table_told_stay(struct table *t, uint64_t key) {
+    struct entry *en = map64_get(&t->entries, key);
+    if (en && en->ended.stays)
+        drop_ended(t, key);
 }
 
 /* ---- adoption ---- */
@@ -248,6 +264,7 @@ static void adopt_one(void *arg, const struct steps_found *found) {
     struct entry *en = entry_new(t, found->key, found->uid, RUN_RUNNING);
     en->pid = found->pid;
     en->kill_wait_ms = found->kill_wait_ms;
+    en->everywhere = found->everywhere;
     log_info("%s: found", run_name(found->key).text);
 }
 
@@ -328,6 +345,9 @@ void table_launch(struct table *t, const struct launch_request *q, const void *b
         return;
     }
     start_entry(t, key, en, q->spec->uid, bytes, n, (struct waiter){fn, arg});
+    en = map64_get(&t->entries, key);
+    if (en)
+        en->everywhere = q->everywhere && q->n_nodes > 1;
 }
 
 /* ---- steps ---- */
@@ -425,6 +445,8 @@ int table_suspend(struct table *t, const struct suspend_run_request *q, struct e
     if (en->state == RUN_STARTING)
         return err_set(e, E_BUSY, "job %u is being started", q->job_id);
     each_step(t, en->key, suspend_step, &resume);
+    if (en->ended.stays)
+        return 0;
     return t->steps->suspend(t->steps->impl, en->key, resume) ? err_set(e, E_JOB_DONE, NULL) : 0;
 }
 
@@ -435,6 +457,10 @@ static void terminate_entry(struct table *t, struct entry *en, uint64_t wait_ms,
         free(en->term_why);
         en->term = xmemdup(&term, sizeof(term));
         en->term->why = en->term_why = xstrdup(why);
+    } else if (en->ended.stays && en->state == RUN_RUNNING) {
+        each_step(t, en->key, end_step, &en->kill_wait_ms);
+        en->state = RUN_ENDING;
+        check_run(t, en->key);
     } else if (en->state != RUN_ENDED) {
         en->state = RUN_ENDING;
         (void)t->steps->terminate(t->steps->impl, en->key, &term); /* ended meanwhile: that is told soon */

@@ -63,11 +63,13 @@ struct table_ended {
     uint64_t key;
     const struct step_result *result; /* borrowed until table_reported */
     bool in_flight;                   /* the reporter's */
+    bool stays;                       /* its script is over; the run stays, for steps from the job's other nodes */
 };
 /* NULL at the end; *cursor starts at 0. */
 struct table_ended *table_next_ended(struct table *t, size_t *cursor);
 struct table_ended *table_find_ended(struct table *t, uint64_t key);
 void table_reported(struct table *t, uint64_t key);
+void table_told_stay(struct table *t, uint64_t key); /* the same of an end with `stays` */
 size_t table_count(const struct table *t); /* runs that are not forgotten */
 
 #endif
