@@ -93,13 +93,15 @@ static int fill(struct srun_step *st, struct step_spec *p) {
         .time_limit_min = j->time_limit_min == TIME_LIMIT_NONE ? 0 : j->time_limit_min, .overlap = s->overlap,
         .exact = s->exact, .kill_on_bad_exit = s->bad_exit == BAD_EXIT_KILLS, /* not -W: that counts over all nodes, here */
         .submit_line = j->submit_line, .submit_host = j->submit_host, .work_dir = j->work_dir,
-        .cyclic = s->distribution && str_eq(s->distribution, "cyclic"), .pty = s->pty};
+        .cyclic = s->distribution && str_eq(s->distribution, "cyclic"), .pty = s->pty,
+        .features = s->job.more.features};
     if (st->alloc) { /* what the job was given is the step's */
         p->mem_node_mb = p->mem_cpu_mb = 0;
         p->req_nodes = p->exc_nodes = NULL;
         p->n_req_nodes = p->n_exc_nodes = 0;
         p->time_limit_min = 0;
         p->exact = false;
+        p->features = NULL;
     }
     return settle_size(st, p);
 }
@@ -164,10 +166,6 @@ int srun_step_start(struct srun_step *st) {
     struct err e = {0};
     if (st->alloc && !st->job)
         st->job = srun_alloc_job(st->alloc);
-    if (!st->alloc && s->job.features && !getenv("SLURM_CONSTRAINT")) {
-        cli_error(c, "option --constraint of a step is not supported yet (see docs/compatibility.md)");
-        return s->exit_error;
-    }
     int rc = fill(st, &p);
     if (rc)
         return rc;

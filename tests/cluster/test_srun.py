@@ -217,6 +217,19 @@ wait
     assert f"Unable to create step for job {job}: Requested nodes are busy\n" in text
 
 
+def test_features_of_a_step(new_cluster):
+    c = new_cluster(nodes=0)
+    c.add_node("n1", extra=["--features", "ib,zen"])
+    c.add_node("n2", extra=["--features", "zen"])
+    c.wait_idle()
+    got = c.run(["salloc", "-Q", "-N2", "bash", "-c", """
+srun -N1 -n1 -C 'ib&zen' bash -c 'echo $SLURMD_NODENAME'; srun -n2 -N2 -l -C zen bash -c 'echo $SLURMD_NODENAME' | sort
+srun -C none true; echo $?; srun -N2 -C ib true; echo $?; srun -N1 -n1 -C 'ib*1' true; echo $?"""], check=False)
+    assert got.stdout == "n1\n0: n1\n1: n2\n1\n1\n1\n", got.stderr
+    assert ids_gone(got.stderr).splitlines()[0] == "srun: error: Unable to create step for job J: Invalid feature specification"
+    assert "brackets and counts in --constraint of a step are not supported yet" in got.stderr
+
+
 def test_kill_on_bad_exit_and_wait(shared):
     begin = time.monotonic()
     got = srun(shared, "-K", "-N2", "-n4", "bash", "-c", "[ $SLURM_PROCID = 1 ] && exit 4; exec sleep 60")

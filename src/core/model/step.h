@@ -36,7 +36,8 @@
     F(STR, work_dir, 19, _)                                                                                           \
     F(BOOL, cyclic, 20, _)        /* -m cyclic; else block */                                                         \
     F(BOOL, pty, 21, _)                                                                                               \
-    F(BOOL, immediate, 22, _)     /* refuse instead of waiting for room */
+    F(BOOL, immediate, 22, _)     /* refuse instead of waiting for room */                                            \
+    F(STR, features, 23, _)       /* -C: names joined by & and |; its nodes have them */
 REC_DECLARE(step_spec, STEP_SPEC_FIELDS)
 
 /* A step's share of one node. */

@@ -275,7 +275,6 @@ void steps_end(struct apply *ap, const struct job *j) {
             continue;
         struct step st = *old;
         st.kill_ms = ap->now_ms;
-        st.end_uid = j->end_uid;
         if (st.state == JOB_RUNNING)
             st.state = JOB_CANCELLED;
         state_put_step(ap->s, &st);

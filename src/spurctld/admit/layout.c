@@ -16,6 +16,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "core/model/constraint.h"
 
 /* What one node of the job has left for the step. */
 struct room_on {
@@ -37,6 +38,7 @@ struct layout {
     uint32_t n_on;
     uint32_t n_tasks, cpus_per_task, min_nodes, max_nodes;
     bool checks_mem, checks_gres;
+    struct features features;
 };
 
 static bool has_name(const char *const *names, uint32_t n, const char *name) {
@@ -53,9 +55,20 @@ static void copy_gres(struct layout *l, struct room_on *r) {
     r->gres = arena_memdup(l->arena, r->jn->gres, r->n_gres * sizeof(*r->gres));
 }
 
-static void add_node(struct layout *l, const struct job_node *jn) {
+/* Of a step's -C what each node must have; brackets and counts are of jobs. */
+static int read_features(struct layout *l, struct err *e) {
+    int rc = features_parse(l->s->features, l->arena, &l->features, e);
+    if (!rc && (l->features.n_alts || l->features.n_groups))
+        return err_set(e, E_FEATURE, "brackets and counts in --constraint of a step are not supported yet");
+    return rc;
+}
+
+static void add_node(struct layout *l, const struct view *v, const struct job_node *jn) {
     const struct step_spec *s = l->s;
+    const struct node *n = s->features ? view_node(v, jn->node_id) : NULL;
     if (jn->is_done || has_name(s->exc_nodes, s->n_exc_nodes, jn->name))
+        return;
+    if (s->features && (!n || !features_match(&l->features.all, n->features, n->n_features)))
         return;
     struct room_on *r = &l->on[l->n_on++];
     *r = (struct room_on){.jn = jn, .cpus = jn->cpus, .mem_mb = jn->mem_mb};
@@ -374,10 +387,13 @@ static int check_ever(struct layout *l, struct err *e) {
 int step_layout(const struct view *v, const struct job *j, const struct step_spec *s, struct arena *a,
                 const struct step_node **out, uint32_t *out_n, struct err *e) {
     struct layout l = {.j = j, .s = s, .arena = a, .on = arena_calloc(a, j->n_nodes + 1, sizeof(*l.on))};
-    for (uint32_t i = 0; i < j->n_nodes; i++)
-        add_node(&l, &j->nodes[i]);
+    int rc = read_features(&l, e);
+    for (uint32_t i = 0; !rc && i < j->n_nodes; i++)
+        add_node(&l, v, &j->nodes[i]);
+    if (!rc && s->features && !l.n_on)
+        rc = err_set(e, E_FEATURE, NULL);
     set_sizes(&l);
-    int rc = check_ever(&l, e);
+    rc = rc ? rc : check_ever(&l, e);
     if (rc)
         return rc;
     if (!s->overlap)
