@@ -127,6 +127,7 @@ static void ill_nodes(void **state) {
     ask_at(id, NOW);
     assert_int_equal(why.reason, REASON_NODES_UNAVAIL);
     node_is("n2", "drained", "new disk (by root)");
+    n = *(const struct node *)cow_get(w.nodes.root, 2); /* the one before went with the put */
     n.n_drains = 0, n.base = NODE_DOWN, n.down_reason = "no answer";
     world_put_node(&w, &n);
     ask_at(id, NOW);
