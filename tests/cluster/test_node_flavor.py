@@ -178,3 +178,12 @@ def test_steps_from_one_nodes_script_outlive_anothers(amd):
         c.wait_state(job, "COMPLETED")
         assert sorted((c.work / "tasks").read_text().splitlines()) == ["n1 0", "n2 1"]
     wait_for(lambda: c.run("sinfo -h -o %t").stdout.split() == ["idle"], 20, "all to be idle")
+
+
+@pytest.mark.parametrize("conf, option, state", [("", None, "PENDING"), (AMD, None, "NODE_FAIL"), (AMD, "--requeue", "PENDING")])
+def test_a_job_that_lost_its_node(new_cluster, conf, option, state):
+    c = new_cluster(nodes=1, conf=conf)
+    job = c.batch("sleep 1000", *([option] if option else []))
+    c.wait_state(job, "RUNNING")
+    c.run("scontrol update nodename=n1 state=down reason=gone")
+    c.wait_state(job, state)

@@ -28,6 +28,8 @@ enum flavor { FLAVOR_SLURM = 0, FLAVOR_AMD = 1 };
       "its node stays, and is not responding after a while", "its node leaves the cluster, unless jobs run there")         \
     P(bool, anybody_makes_tokens, false, true, "`spur token` without a proof of who asks",                                 \
       "needs an administrator", "works, whoever asks, unless `[auth] mode = \"required\"`")                                \
+    P(bool, lost_jobs_fail, false, true, "a job that lost a node",                                                         \
+      "is queued again, unless `--no-requeue` or `job_requeue = false`", "is NODE_FAIL, unless `--requeue`")                 \
     P(bool, script_everywhere, false, true, "the batch script of a job with several nodes",                                \
       "runs on the first of them", "runs on each, with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT; all must end well")   \
     P(bool, raw_task_ids, false, true, "tasks of the array P", "have the ids P_0, P_1, … and get job ids as they start",    \

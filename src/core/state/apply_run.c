@@ -5,6 +5,7 @@
 #include <signal.h>
 
 #include "base/mem.h"
+#include "core/model/policy.h"
 #include "core/state/inside.h"
 
 /* Whether the node has been asked for before in this start; notes that it has. */
@@ -232,6 +233,13 @@ static uint32_t verdict(const struct cmd_node_done *cmd, uint32_t *out_reason) {
     return cmd->wait_status ? JOB_FAILED : JOB_COMPLETED;
 }
 
+/* Whether a job that lost a node is queued again. */
+static bool comes_back(const struct apply *ap, const struct job *j) {
+    const struct rconf *conf = ap->s->cluster->conf;
+    bool must_ask = conf && policy_of((enum flavor)conf->flavor)->lost_jobs_fail;
+    return job_may_requeue(j) && (!must_ask || job_spec_more(j->spec)->requeue);
+}
+
 /* A job that lost a node is queued again; held when that happened too often. */
 static void requeue_lost(struct apply *ap, struct job *j, const char *sluid) {
     struct job_rare *rare = arena_memdup(ap->arena, job_rare_of(j), sizeof(*rare));
@@ -248,7 +256,7 @@ void run_node_down(struct apply *ap, uint32_t job_id) {
     if (!old || !job_holds_nodes(old) || old->completing)
         return;
     struct job j = *old;
-    if (job_may_requeue(old)) {
+    if (comes_back(ap, old)) {
         requeue_lost(ap, &j, NULL);
         return;
     }
@@ -296,7 +304,7 @@ static void node_ended(struct apply *ap, struct job *j, const struct cmd_node_do
     }
     uint32_t reason;
     uint32_t state = verdict(cmd, &reason);
-    if (state == JOB_NODE_FAIL && job_may_requeue(j))
+    if (state == JOB_NODE_FAIL && comes_back(ap, j))
         requeue_lost(ap, j, cmd->new_sluid);
     else if (job_rare_of(j)->everywhere && state == JOB_COMPLETED && others_run(j, cmd->node_id))
         return; /* their scripts count as much */
