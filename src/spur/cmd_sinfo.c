@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "spur/command.h"
 #include "spur/json_doc.h"
+#include "spur/table_json.h"
 #include "spur/node_facts.h"
 #include "spur/sinfo.h"
 
@@ -164,18 +165,19 @@ static void print_json(const struct sinfo *s, const struct nodes_reply *reply) {
     sinfo_rows list = {0};
     auto_str out = {0};
     struct json w = {.out = &out};
+    struct table_json shape;
     table_init(&t, node_fields());
     table_parse_percent(&t, "%P %T %f %G %E %u %H %c %m %d %w %z");
     sinfo_rows_make(s, &t, reply, &list);
+    table_json_init(&shape, node_fields(), 3);
     json_doc_begin(&w);
     json_open(&w, "sinfo", '[');
     for (size_t i = 0; i < list.n; i++) {
-        json_open(&w, NULL, '{');
-        table_json(node_fields(), &w, &list.p[i], reply->cluster_name);
-        json_close(&w, '}');
+        table_json_row(&shape, &w, &list.p[i], reply->cluster_name);
         json_doc_flush(&w);
     }
     json_close(&w, ']');
+    table_json_fini(&shape);
     json_doc_end(&w, s->c, reply->cluster_name);
     sinfo_rows_fini(&list);
     table_fini(&t);

@@ -14,7 +14,7 @@ static void line(struct json *w) {
 }
 
 /* Keys are ours: nothing in them is escaped. */
-static void member(struct json *w, const char *key) {
+void json_prefix(struct json *w, const char *key) {
     if (w->has)
         str_addc(w->out, ',');
     if (w->depth)
@@ -28,7 +28,7 @@ static void member(struct json *w, const char *key) {
 }
 
 void json_open(struct json *w, const char *key, char bracket) {
-    member(w, key);
+    json_prefix(w, key);
     str_addc(w->out, bracket);
     w->depth++;
     w->has = false;
@@ -61,14 +61,18 @@ static void escaped(struct str *out, const char *s) {
     }
 }
 
-void json_text(struct json *w, const char *key, const char *value) {
-    member(w, key);
-    str_addc(w->out, '"');
-    escaped(w->out, value ? value : "");
-    str_addc(w->out, '"');
+void json_text_value(struct str *out, const char *value) {
+    str_addc(out, '"');
+    escaped(out, value ? value : "");
+    str_addc(out, '"');
 }
 
-static void number(struct str *out, int64_t n) {
+void json_text(struct json *w, const char *key, const char *value) {
+    json_prefix(w, key);
+    json_text_value(w->out, value);
+}
+
+void json_number_value(struct str *out, int64_t n) {
     char digits[24], *at = digits + sizeof(digits);
     uint64_t left = n < 0 ? -(uint64_t)n : (uint64_t)n;
     do
@@ -80,17 +84,17 @@ static void number(struct str *out, int64_t n) {
 }
 
 void json_number(struct json *w, const char *key, int64_t value) {
-    member(w, key);
-    number(w->out, value);
+    json_prefix(w, key);
+    json_number_value(w->out, value);
 }
 
 void json_real(struct json *w, const char *key, int64_t value, uint32_t divisor) {
-    member(w, key);
+    json_prefix(w, key);
     str_addf(w->out, "%.*f", divisor > 1 ? 2 : 1, (double)value / divisor);
 }
 
 static void word(struct json *w, const char *key, const char *value) {
-    member(w, key);
+    json_prefix(w, key);
     str_add(w->out, value);
 }
 

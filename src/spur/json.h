@@ -30,6 +30,10 @@ void json_flag(struct json *w, const char *key, bool value);
 void json_no_val(struct json *w, const char *key, int64_t value);
 void json_real_no_val(struct json *w, const char *key, int64_t value);
 void json_empty(struct json *w, const char *key, const char *brackets); /* "[]", "{}" */
+/* What stands before a member's value, and values by themselves: for those who write the same members again and again. */
+void json_prefix(struct json *w, const char *key);
+void json_text_value(struct str *out, const char *value);
+void json_number_value(struct str *out, int64_t value);
 /* {"status": …, "return_code": …, "signal": …} of what waitpid gave; pending: it hasn't ended. */
 void json_exit(struct json *w, const char *key, uint32_t wait_status, bool pending);
 /* Words of "a,b" as an array of texts. */

@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "spur/job_fields.h"
 #include "spur/json_doc.h"
+#include "spur/table_json.h"
 #include "spur/squeue.h"
 #include "spur/table_order.h"
 
@@ -113,18 +114,19 @@ int squeue_print_json(struct cli *c, const struct squeue *q, const struct jobs_r
     struct job_rows rows = {0};
     auto_str out = {0};
     struct json w = {.out = &out};
+    struct table_json shape;
     pick_rows(c, q, reply, &rows);
+    table_json_init(&shape, job_fields(), 3);
     json_doc_begin(&w);
     json_open(&w, "jobs", '[');
     for (size_t i = 0; i < rows.v.n; i++) {
-        json_open(&w, NULL, '{');
-        table_json(job_fields(), &w, &rows.v.p[i], &env);
-        json_close(&w, '}');
+        table_json_row(&shape, &w, &rows.v.p[i], &env);
         json_doc_flush(&w);
     }
     json_close(&w, ']');
     json_no_val(&w, "last_backfill", reply->now_unix);
     json_no_val(&w, "last_update", reply->now_unix);
+    table_json_fini(&shape);
     json_doc_end(&w, c, reply->cluster_name);
     vec_fini(&rows.v);
     return 0;

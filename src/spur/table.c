@@ -124,11 +124,23 @@ void table_parse_long(struct table *t, const char *format) {
     }
 }
 
+static void blanks(struct str *out, size_t n) {
+    static const char sixteen[] = "                ";
+    for (; n; n -= MIN(n, sizeof(sixteen) - 1))
+        str_addn(out, sixteen, MIN(n, sizeof(sixteen) - 1));
+}
+
 void table_cell(const char *text, int width, bool right, struct str *out) {
-    if (!width)
-        str_add(out, text);
-    else
-        str_addf(out, right ? "%*.*s" : "%-*.*s", width, width, text);
+    size_t n = strlen(text), wide = (size_t)width;
+    if (!width || n >= wide) {
+        str_addn(out, text, width ? wide : n);
+        return;
+    }
+    if (right)
+        blanks(out, wide - n);
+    str_addn(out, text, n);
+    if (!right)
+        blanks(out, wide - n);
 }
 
 static void value(const struct table_field *f, const void *row, const void *env, struct str *out) {
@@ -191,34 +203,6 @@ int table_compare(const struct table_field *f, const void *a, const void *b, con
     f->text(a, env, &left);
     f->text(b, env, &right);
     return strcmp(str_text(&left), str_text(&right));
-}
-
-static void json_column(const struct table_field *f, struct json *w, const void *row, const void *env) {
-    auto_str text = {0};
-    value(f, row, env, &text);
-    const char *s = str_text(&text);
-    bool is_nothing = str_eq(s, "(null)") || str_eq(s, "N/A") || str_eq(s, "NA");
-    json_text(w, f->json, is_nothing ? "" : s);
-}
-
-void table_json(const struct table_fields *fields, struct json *w, const void *row, const void *env) {
-    for (const struct table_field *f = fields->row; f < fields->row + fields->n; f++) {
-        int64_t number = f->number && f->json ? f->number(row, env) : 0;
-        if (!f->json)
-            continue;
-        if (f->as == JSON_TEXT)
-            json_column(f, w, row, env);
-        else if (f->as == JSON_NUMBER)
-            json_number(w, f->json, number);
-        else if (f->as == JSON_NO_VAL)
-            json_no_val(w, f->json, f->number ? number : JSON_UNSET);
-        else if (f->as == JSON_FLAG)
-            json_flag(w, f->json, number != 0);
-        else if (f->as == JSON_LIST)
-            json_empty(w, f->json, "[]");
-        else
-            f->write(w, f->json, row, env);
-    }
 }
 
 void table_names(const struct table_fields *f, struct str *out) {

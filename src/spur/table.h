@@ -81,7 +81,7 @@ void table_line(const struct table *t, const void *row, const void *env, struct 
 void table_key(const struct table *t, uint16_t flags, const void *row, const void *env, struct str *out);
 
 int table_compare(const struct table_field *f, const void *a, const void *b, const void *env);
-/* The fields of a row as members of an object. */
+/* The fields of a row as members of the object that is open; for many rows see table_json.h. */
 void table_json(const struct table_fields *f, struct json *w, const void *row, const void *env);
 /* For --helpformat: names, or letters where there are no names, four a line. */
 void table_names(const struct table_fields *f, struct str *out);
