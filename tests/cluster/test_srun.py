@@ -230,6 +230,19 @@ srun -C none true; echo $?; srun -N2 -C ib true; echo $?; srun -N1 -n1 -C 'ib*1'
     assert "brackets and counts in --constraint of a step are not supported yet" in got.stderr
 
 
+def test_each_task_has_its_own_gpus(new_cluster):
+    c = new_cluster(nodes=0)
+    for i in range(4):
+        (c.root / f"nv{i}").touch()
+    c.add_node("n1", extra=["--gres", "gpu:4", "--gres-files", f"{c.root}/nv[0-3]"])
+    c.wait_idle()
+    show = ["bash", "-c", "echo $CUDA_VISIBLE_DEVICES $SLURM_STEP_GPUS $SPUR_STEP_GPUS $SLURM_GPUS_ON_NODE $SLURMD_TRES_BIND"]
+    assert lines(srun(c, "-l", "-n2", "--gpus-per-task=2", *show).stdout) == ["0: 0,1 0,1 0,1 4 gres/gpu:per_task:2", "1: 2,3 2,3 2,3 4 gres/gpu:per_task:2"]
+    assert lines(srun(c, "-l", "-n2", "--gres=gpu:3", *show).stdout) == ["0: 0,1,2 0,1,2 0,1,2 3", "1: 0,1,2 0,1,2 0,1,2 3"]
+    got = c.run(["salloc", "-Q", "-n2", "--gres=gpu:4", "bash", "-c", f"srun -l -n2 --gpus-per-task=1 {show[0]} {show[1]} '{show[2]}' | sort"])
+    assert got.stdout == "0: 0 0 0 2 gres/gpu:per_task:1\n1: 1 1 1 2 gres/gpu:per_task:1\n", got.stderr
+
+
 def test_kill_on_bad_exit_and_wait(shared):
     begin = time.monotonic()
     got = srun(shared, "-K", "-N2", "-n4", "bash", "-c", "[ $SLURM_PROCID = 1 ] && exit 4; exec sleep 60")

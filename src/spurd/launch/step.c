@@ -164,8 +164,32 @@ static void add_gpus(struct env *env, const struct making *m) {
     if (!gpus_count(held, n))
         return;
     const char *list = gpus_list(m->a, held, n);
-    env_twin(env, "STEP_GPUS", "%s", list);
     env_twin(env, "GPUS_ON_NODE", "%" PRIu64, gpus_count(held, n));
+    env_twin(env, "STEP_GPUS", "%s", list);
+    env_add_devices(env, list);
+}
+
+static const char *gpus_of(const struct making *m, uint32_t index) {
+    const struct gres_held *held;
+    const struct step_spec *s = m->k->step->spec;
+    uint32_t n;
+    held_gres(m, &held, &n);
+    if (!gpus_of_task(m->a, s->gres, s->n_gres, held, n, m->own->n_ranks - 1)) /* all of them or none */
+        return NULL;
+    return gpus_of_task(m->a, s->gres, s->n_gres, held, n, index);
+}
+
+/* --gpus-per-task: each task has its own, as Slurm's --gpu-bind=per_task. */
+static void add_tasks_gpus(struct env *env, const struct making *m, uint32_t index) {
+    const char *list = gpus_of(m, index);
+    const struct step_spec *s = m->k->step->spec;
+    uint64_t each = 0;
+    if (!list)
+        return;
+    for (uint32_t i = 0; i < s->n_gres; i++)
+        each += str_eq(s->gres[i].name, "gpu") && s->gres[i].per == GRES_PER_TASK ? s->gres[i].count : 0;
+    env_twin(env, "STEP_GPUS", "%s", list);
+    env_set(env, "SLURMD_TRES_BIND", "gres/gpu:per_task:%" PRIu64, each);
     env_add_devices(env, list);
 }
 
@@ -188,6 +212,11 @@ static void make_env(const struct making *m, struct step_plan *out) {
     env_set(&env, "SPUR_RUN_ID", "%s", out->run_id);
     for (size_t i = 0; i < ARRAY_LEN(tasks_own); i++)
         env_del(&env, tasks_own[i]);
+    struct env per_task = {.a = m->a};
+    add_tasks_gpus(&per_task, m, 0);
+    for (size_t i = 0; i < per_task.entries.n; i++)
+        env_del(&env, arena_printf(m->a, "%.*s", (int)strcspn(per_task.entries.p[i], "="), per_task.entries.p[i]));
+    vec_fini(&per_task.entries);
     env_take(&env, &out->env, &out->n_env);
 }
 
@@ -244,6 +273,7 @@ static void make_task(const struct making *m, struct step_task *all, uint32_t i,
     env_twin(&env, "PROCID", "%u", t->rank);
     env_twin(&env, "LOCALID", "%u", i);
     env_twin(&env, "TASK_PID", "%s", "");
+    add_tasks_gpus(&env, m, i);
     env_take(&env, &t->env, &t->n_env);
     if (l->pty) {
         t->std_in = t->std_out = t->std_err = "/dev/null";

@@ -164,6 +164,30 @@ static void devices_of_a_step(void **state) {
     assert_string_equal(x->plan.denied[1], "/dev/b");
 }
 
+/* --gpus-per-task: each task sees its own, and the step's list is in no task's environment. */
+static void devices_of_a_task(void **state) {
+    struct fixture *x = *state;
+    static const uint32_t four[] = {0, 2, 5, 7};
+    struct gres_held step = {.name = "gpu", .type = "a100", .count = 4, .indexes = four, .n_indexes = 4};
+    struct gres_ask ask = {.name = "gpu", .count = 2, .per = GRES_PER_TASK};
+    x->nodes[1].gres = &step;
+    x->nodes[1].n_gres = 1;
+    x->spec.gres = &ask;
+    x->spec.n_gres = 1;
+    make(x);
+    static const char *const want[] = {"0,2", "5,7"}, *const names[] = {"CUDA_VISIBLE_DEVICES", "SLURM_STEP_GPUS", "SPUR_STEP_GPUS"};
+    for (unsigned t = 0; t < 2; t++)
+        for (unsigned i = 0; i < ARRAY_LEN(names); i++)
+            assert_string_equal(value(x->plan.tasks[t].env, x->plan.tasks[t].n_env, names[i]), want[t]);
+    assert_string_equal(value(x->plan.tasks[1].env, x->plan.tasks[1].n_env, "SLURMD_TRES_BIND"), "gres/gpu:per_task:2");
+    assert_null(value(x->plan.env, x->plan.n_env, "CUDA_VISIBLE_DEVICES"));
+    assert_null(value(x->plan.env, x->plan.n_env, "SLURM_STEP_GPUS"));
+    assert_both(x, "GPUS_ON_NODE", "4");
+    step.n_indexes = 3; /* not enough to tell them apart */
+    make(x);
+    assert_string_equal(value(x->plan.env, x->plan.n_env, "CUDA_VISIBLE_DEVICES"), "0,2,5");
+}
+
 static void what_is_no_step(void **state) {
     struct fixture *x = *state;
     struct err e;
@@ -252,7 +276,7 @@ static void resources_of_a_node(void **state) {
 
 int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
-    const struct CMUnitTest tests[] = {T(environment_of_a_step), T(names_of_files), T(one_task_streams), T(devices_of_a_step),
+    const struct CMUnitTest tests[] = {T(environment_of_a_step), T(names_of_files), T(one_task_streams), T(devices_of_a_step), T(devices_of_a_task),
                                        T(what_is_no_step), T(tickets), T(resources_of_a_node)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
