@@ -241,3 +241,20 @@ def test_dies_between_commit_and_effect(new_cluster):
         dying.stop()
     assert dying.lives >= 5
     finish_all(c, ws)
+
+
+def test_steps_and_their_jobs_end_while_the_agent_is_away(wide):
+    """The end of a job ends its steps: what those returned is told first."""
+    c = wide
+    jobs = [c.batch("srun -Q -n1 -J one sh -c 'touch up.$SLURM_JOB_ID; until [ -e go ]; do sleep 0.02; done'", "-n1", "-o", "/dev/null") for _ in range(12)]
+    wait_for(lambda: all((c.work / f"up.{job}").exists() for job in jobs), 20, "the steps to run")
+    for node in agents(c):
+        node.kill()
+    (c.work / "go").touch()
+    wait_for(lambda: not any(b"slurm_script" in cmdline or cmdline.startswith(b"srun") for _, cmdline in c.ours()), 20, "the scripts to end")
+    for node in agents(c):
+        node.start()
+    for job in jobs:
+        c.wait_state(job, "COMPLETED")
+    wanted = sorted([f"{job}{part}|COMPLETED|0:0" for job in jobs for part in ("", ".0", ".batch")])
+    assert sorted(c.run("sacct -n -P -a -o JobID,State,ExitCode").stdout.splitlines()) == wanted

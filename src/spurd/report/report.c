@@ -292,14 +292,31 @@ static void send_step(struct report *r, struct table_ended *en) {
     call_report(r, en, WIRE_Registry_StepReport, &q);
 }
 
+/* Whether a step's end is yet to be taken by the controller: of this run, or of any (0). */
+static bool owes_step(struct report *r, uint64_t run) {
+    size_t cursor = 0;
+    struct table_ended *en;
+    while ((en = table_next_ended(r->table, &cursor)))
+        if (run_step(en->key) &&
+            (!run || (run_job(en->key) == run_job(run) && run_start_no(en->key) == run_start_no(run))))
+            return true;
+    return false;
+}
+
+/* The end of a job ends what it has of steps: theirs are told first, as their own exit codes would be lost. */
 static void send_reports(struct report *r) {
     size_t cursor = 0;
     struct table_ended *en;
     if (r->stopped || !r->is_there || r->retry)
         return;
+    bool any_step = owes_step(r, 0);
     while (r->in_flight < IN_FLIGHT_MAX && (en = table_next_ended(r->table, &cursor))) {
-        if (!en->in_flight)
-            (run_step(en->key) ? send_step : send_one)(r, en);
+        if (en->in_flight)
+            continue;
+        if (run_step(en->key))
+            send_step(r, en);
+        else if (!any_step || !owes_step(r, en->key))
+            send_one(r, en);
     }
 }
 
