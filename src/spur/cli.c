@@ -113,6 +113,7 @@ bool cli_job_id(const char *text, uint32_t *out) {
 }
 
 bool cli_job_name(struct cli *c, const char *text, unsigned flags, struct job_name *out) {
+    text = cli_sluids(c, text);
     const char *dot = strchr(text, '.');
     if (job_name_parse(text, flags | JOB_NAME_STEP, &c->arena, out, NULL) == 0)
         return true;

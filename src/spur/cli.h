@@ -52,6 +52,10 @@ const char *const *cli_job_words(struct cli *c, const char *list, uint32_t *out_
  * `flags` as of job_name_parse. false: no id. */
 #define STEP_NONE UINT32_MAX
 bool cli_job_name(struct cli *c, const char *text, unsigned flags, struct job_name *out);
+/* sluid.c: the text with the number of the job in the place of each second id that is known; asks the controller only where
+ * there is one. NULL for NULL. */
+const char *cli_sluids(struct cli *c, const char *text);
+bool cli_is_sluid(const char *text); /* it begins with one */
 
 /* Local time, for moment_parse and for printing. */
 struct text_clock cli_clock(void);

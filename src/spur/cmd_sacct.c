@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/vec.h"
 #include "spur/command.h"
 #include "spur/job_select.h"
 #include "spur/sacct.h"
@@ -17,6 +18,11 @@
 
 #define DEFAULT_FORMAT "jobid,jobname,partition,account,alloccpus,state,exitcode"
 #define BRIEF_FORMAT "jobid,state,exitcode"
+
+struct life {
+    uint32_t job_id;
+    const char *sluid; /* and what may follow it */
+};
 
 struct sacct {
     struct cli *c;
@@ -29,6 +35,7 @@ struct sacct {
     char unit; /* of job_env */
     int64_t since, until;     /* 0: no bound; the controller's now */
     struct job_select pick;   /* names, partitions … */
+    VEC(struct life) lives;   /* jobs that are named by a second id are shown in that life alone */
 };
 
 static int add_text(struct opt_run *r, const struct opt_row *o, const char *value) {
@@ -119,11 +126,17 @@ static bool read_jobs(struct sacct *s) {
     uint32_t n;
     const char *const *word = cli_job_words(s->c, str_text(&s->jobs), &n);
     struct job_name *names = arena_alloc(&s->c->arena, (n + 1) * sizeof(*names));
-    for (uint32_t i = 0; i < n; i++)
+    for (uint32_t i = 0; i < n; i++) {
         if (!cli_job_name(s->c, word[i], JOB_NAME_TASKS, &names[i])) {
             cli_say(s->c, "fatal: Bad job/step specified: %s", word[i]);
             return false;
         }
+        if (cli_is_sluid(word[i])) { /* that life of it, be it over */
+            struct life life = {names[i].target.job_id, word[i]};
+            vec_push(&s->lives, life);
+            s->duplicates = true;
+        }
+    }
     job_select_names(&s->pick, names, n);
     return true;
 }
@@ -225,6 +238,16 @@ static bool was_in_state(const struct sacct *s, const struct job *j) {
     return false;
 }
 
+static bool is_life_wanted(const struct sacct *s, const struct job *j) {
+    bool any = false;
+    for (size_t i = 0; i < s->lives.n; i++) {
+        if (s->lives.p[i].job_id == j->id && j->sluid && strncmp(s->lives.p[i].sluid, j->sluid, strlen(j->sluid)) == 0)
+            return true;
+        any |= s->lives.p[i].job_id == j->id;
+    }
+    return !any;
+}
+
 /* ---- rows ---- */
 
 /* Which rows of a selected job: without names all; a step's name asks for that one alone. */
@@ -262,7 +285,8 @@ static void add_rows(const struct sacct *s, const struct table *t, const struct 
     struct job_env env = {reply->now_unix, reply->cluster_name, s->unit};
     struct job_rows found = {0};
     for (uint32_t i = 0; i < reply->n_jobs; i++)
-        if (reply->jobs[i].job && reply->jobs[i].job->spec && was_in_state(s, reply->jobs[i].job))
+        if (reply->jobs[i].job && reply->jobs[i].job->spec && was_in_state(s, reply->jobs[i].job) &&
+            is_life_wanted(s, reply->jobs[i].job))
             job_select_rows(&s->pick, &reply->jobs[i], s->array, &found);
     for (size_t i = 0; i < found.v.n; i++) {
         struct sacct_row row = {.ji = &found.v.p[i]};
@@ -340,5 +364,6 @@ int cmd_sacct(struct cli *c) {
     opt_fini(&r);
     str_fini(&s.format);
     str_fini(&s.jobs);
+    vec_fini(&s.lives);
     return exit_code;
 }

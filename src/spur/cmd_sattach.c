@@ -101,7 +101,7 @@ int cmd_sattach(struct cli *c) {
         opt_fini(&r);
         return 1;
     }
-    if (job_name_parse(r.words.p[0], JOB_NAME_STEP, &c->arena, &name, NULL) || !name.has_step || name.target.n_tasks) {
+    if (job_name_parse(cli_sluids(c, r.words.p[0]), JOB_NAME_STEP, &c->arena, &name, NULL) || !name.has_step || name.target.n_tasks) {
         cli_error(c, "\"%s\" is not a step: jobid.stepid", r.words.p[0]);
         rc = 1;
     } else {

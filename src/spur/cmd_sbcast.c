@@ -208,7 +208,7 @@ int cmd_sbcast(struct cli *c) {
         fprintf(stderr, "Need two file names, have %zu names\nTry \"%s --help\" for more information\n", r.words.n, c->prog);
     } else if (!job) {
         cli_error(c, "Need a job id to run this command.  Run from within a Slurm job or use the --jobid option.");
-    } else if (job_name_parse(job, JOB_NAME_STEP, &c->arena, &name, NULL) || name.target.n_tasks) {
+    } else if (job_name_parse(cli_sluids(c, job), JOB_NAME_STEP, &c->arena, &name, NULL) || name.target.n_tasks) {
         cli_error(c, "Invalid job id: %s", job);
     } else {
         rc = bcast(&s, name.target.job_id, name.has_step ? name.step_id + 1 : 0, r.words.p[0], r.words.p[1]);

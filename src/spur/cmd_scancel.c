@@ -104,7 +104,7 @@ static bool read_users(struct scancel *s) {
 /* One word. Of "325_" Slurm makes nothing, silently. */
 static bool read_name(struct scancel *s, const char *word, struct job_name *out) {
     struct err e = {0};
-    bool ok = !job_name_parse(word, JOB_NAME_TASKS | JOB_NAME_STEP, &s->c->arena, out, &e) &&
+    bool ok = !job_name_parse(cli_sluids(s->c, word), JOB_NAME_TASKS | JOB_NAME_STEP, &s->c->arena, out, &e) &&
               !(out->has_step && out->step_id == STEP_BATCH);
     if (ok)
         return true;

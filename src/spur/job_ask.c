@@ -330,6 +330,7 @@ bool job_ask_settle(struct job_ask *a) {
         !settle_licenses(a) || !settle_array(a) || !settle_sharing(a))
         return false;
     settle_features(a);
+    j->dependency = cli_sluids(a->c, j->dependency);
     fit_nodes(a);
     if (j->partition && !*j->partition) /* -p "" is no partition */
         j->partition = NULL;

@@ -338,7 +338,7 @@ int scontrol_show_job(struct scontrol *s, const char *name) {
     job_select_init(&pick, s->c);
     pick.states = ~0u;
     if (name && *name) {
-        if (job_name_parse(name, JOB_NAME_TASKS, &s->c->arena, &wanted, NULL)) {
+        if (job_name_parse(cli_sluids(s->c, name), JOB_NAME_TASKS, &s->c->arena, &wanted, NULL)) {
             fprintf(stderr, "scontrol_print_job error: %s\n", err_sentence(E_JOB_ID));
             return 1;
         }

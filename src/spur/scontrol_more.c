@@ -161,7 +161,7 @@ int scontrol_write(struct scontrol *s) {
             fprintf(stderr, s->n ? "invalid write argument:%s\n" : "too few arguments for keyword:write\n", s->n ? s->word[0] : "");
         return 1;
     }
-    if (s->n < 2 || job_name_parse(s->word[1], 0, &s->c->arena, &name, NULL)) {
+    if (s->n < 2 || job_name_parse(cli_sluids(s->c, s->word[1]), 0, &s->c->arena, &name, NULL)) {
         fprintf(stderr, "Invalid job id specified\n");
         return 1;
     }

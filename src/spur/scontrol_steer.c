@@ -45,7 +45,7 @@ bool scontrol_targets_add(struct scontrol *s, const char *list, struct scontrol_
     const char *const *one = cli_job_words(s->c, list, &n);
     for (uint32_t i = 0; i < n; i++) {
         struct job_name name;
-        if (job_name_parse(one[i], JOB_NAME_TASKS, &s->c->arena, &name, NULL)) {
+        if (job_name_parse(cli_sluids(s->c, one[i]), JOB_NAME_TASKS, &s->c->arena, &name, NULL)) {
             out->bad = one[i];
             return false;
         }
@@ -179,7 +179,7 @@ int scontrol_wait_job(struct scontrol *s) {
         fprintf(stderr, "too few arguments for keyword:wait_job\n");
         return 1;
     }
-    if (job_name_parse(list ? list : word, 0, &s->c->arena, &name, NULL)) {
+    if (job_name_parse(cli_sluids(s->c, list ? list : word), 0, &s->c->arena, &name, NULL)) {
         fprintf(stderr, "Invalid job_id %s", word);
         return 1;
     }

@@ -82,7 +82,7 @@ int scontrol_show_step(struct scontrol *s, const char *name) {
     bool any = !name || !*name;
     job_select_init(&pick, s->c);
     pick.states = ~0u;
-    if (!any && job_name_parse(name, JOB_NAME_STEP, &s->c->arena, &wanted, NULL)) {
+    if (!any && job_name_parse(cli_sluids(s->c, name), JOB_NAME_STEP, &s->c->arena, &wanted, NULL)) {
         cli_error(s->c, "scontrol_print_step: slurm_get_job_steps(%s) failed: %s", name, err_sentence(E_JOB_ID));
         return 1;
     }

@@ -359,6 +359,7 @@ static bool send(struct update *u, const struct job_target *t, uint32_t n) {
     struct err e = {0};
     spur_token(token);
     u->spec.more = &u->more;
+    u->spec.dependency = cli_sluids(u->s->c, u->spec.dependency);
     struct update_request request = {.token = token, .n_token = sizeof(token), .targets = t, .n_targets = n,
                                      .changes = u->changes, .spec = &u->spec, .priority_set = u->priority_set};
     if (cli_call(u->s->c, WIRE_Controller_Update, &request, &reply, &e)) {

@@ -179,7 +179,7 @@ bool srun_settle(struct srun *s, const struct opt_run *r) {
         return false;
     if (s->job_id_text) {
         uint64_t id;
-        if (str_to_u64(s->job_id_text, JOB_ID_MAX, &id) || !id) {
+        if (str_to_u64(cli_sluids(s->job.c, s->job_id_text), JOB_ID_MAX, &id) || !id) {
             cli_error(s->job.c, "Invalid job id: %s", s->job_id_text);
             return false;
         }

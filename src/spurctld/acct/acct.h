@@ -33,6 +33,8 @@ struct acct_filter {
     uint32_t n_job_ids;
     const char *const *users; /* none: all */
     uint32_t n_users;
+    const char *const *sluids; /* none: any */
+    uint32_t n_sluids;
     int64_t since_unix, until_unix; /* 0: no bound */
     uint32_t after_id;
     uint32_t limit;

@@ -24,6 +24,8 @@ static void build(const struct acct_filter *f, struct str *sql) {
         str_add(sql, " AND submit_ms < ?");
     if (f->n_users)
         add_list(sql, " AND user", f->n_users);
+    if (f->n_sluids)
+        add_list(sql, " AND sluid", f->n_sluids);
     if (f->n_job_ids) {
         add_list(sql, " AND (id", f->n_job_ids);
         add_list(sql, " OR array_id", f->n_job_ids);
@@ -41,6 +43,8 @@ static void bind(struct sql_stmt *st, const struct acct_filter *f) {
         sql_bind_i64(st, i++, (f->until_unix + 1) * 1000); /* the whole second, as of the state's jobs */
     for (uint32_t k = 0; k < f->n_users; k++)
         sql_bind_text(st, i++, f->users[k]);
+    for (uint32_t k = 0; k < f->n_sluids; k++)
+        sql_bind_text(st, i++, f->sluids[k]);
     for (uint32_t k = 0; k < f->n_job_ids; k++)
         sql_bind_i64(st, i++, f->job_ids[k]);
     for (uint32_t k = 0; k < f->n_job_ids; k++)

@@ -14,6 +14,7 @@ static const char *const make_tables =
     " end_ms INTEGER NOT NULL, record BLOB NOT NULL, PRIMARY KEY (id, sluid));"
     "CREATE INDEX IF NOT EXISTS job_by_end ON job (end_ms);"
     "CREATE INDEX IF NOT EXISTS job_by_user ON job (user, end_ms);"
+    "CREATE INDEX IF NOT EXISTS job_by_sluid ON job (sluid);"
     "COMMIT;";
 
 /* Version 2: tasks are found by their array, steps have rows. */

@@ -227,8 +227,11 @@ static void end_runs_of(struct lead *l, const struct view *v, const struct node 
         for (uint32_t i = 0; j && job_holds_nodes(j) && i < j->n_nodes; i++) {
             if (j->nodes[i].node_id != n->id || j->nodes[i].is_done)
                 continue;
+            char sluid[SLUID_SIZE];
+            lead_new_sluid(l->room, sluid);
             struct cmd_node_done done = {
                 .job_id = j->id,
+                .new_sluid = sluid,
                 .start_no = j->start_no,
                 .node_id = n->id,
                 .node_failed = true,

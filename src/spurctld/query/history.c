@@ -59,8 +59,15 @@ static bool is_named(const struct asking *q, const struct job *j) {
     return wants_id(q, j->id) || (j->array && wants_id(q, j->array->job_id));
 }
 
+static bool wants_sluid(const struct asking *q, const struct job *j) {
+    for (uint32_t i = 0; i < q->req.n_sluids; i++)
+        if (str_eq(q->req.sluids[i], j->sluid))
+            return true;
+    return q->req.n_sluids == 0;
+}
+
 static bool fits(const struct asking *q, const struct job *j) {
-    if (j->id <= q->req.after_id || !is_named(q, j) || !wants_user(q, j->spec->user))
+    if (!wants_sluid(q, j) || j->id <= q->req.after_id || !is_named(q, j) || !wants_user(q, j->spec->user))
         return false;
     if (q->req.until_unix && j->submit_ms / 1000 > q->req.until_unix)
         return false;
@@ -170,6 +177,8 @@ static void work(void *arg) {
         .n_job_ids = q->req.n_job_ids,
         .users = q->req.users,
         .n_users = q->req.n_users,
+        .sluids = q->req.sluids,
+        .n_sluids = q->req.n_sluids,
         .since_unix = q->req.since_unix,
         .until_unix = q->req.until_unix,
         .after_id = q->req.after_id,
@@ -207,6 +216,7 @@ static void copy_request(struct asking *q, const struct history_request *req) {
     if (req->n_job_ids)
         qsort(ids, req->n_job_ids, sizeof(*ids), compare_ids);
     q->req.job_ids = ids;
+    q->req.sluids = query_words(&q->arena, req->sluids, req->n_sluids);
     const char **users = arena_calloc(&q->arena, req->n_users + 1, sizeof(*users));
     for (uint32_t i = 0; i < req->n_users; i++)
         users[i] = arena_strdup(&q->arena, req->users[i]);
@@ -219,7 +229,7 @@ static void copy_request(struct asking *q, const struct history_request *req) {
 
 void query_history(struct room *r, const struct who *who, const struct history_request *req, query_fn fn, void *arg) {
     struct err e;
-    if (req->n_job_ids > LIMIT_MOST || req->n_users > 500) {
+    if (req->n_job_ids > LIMIT_MOST || req->n_users > 500 || req->n_sluids > 500) {
         err_set(&e, E_TOO_BIG, "too many ids or users in one question");
         fn(arg, E_TOO_BIG, &e, NULL, 0);
         return;

@@ -46,6 +46,13 @@ const struct job *query_visible(const struct who *who, const struct job *j, stru
     return copy;
 }
 
+const char *const *query_words(struct arena *a, const char *const *words, uint32_t n) {
+    const char **out = arena_calloc(a, n + 1, sizeof(*out));
+    for (uint32_t i = 0; i < n; i++)
+        out[i] = arena_strdup(a, words[i]);
+    return out;
+}
+
 const struct step *query_steps(const struct view *v, const struct job *j, bool with_ended, struct arena *a,
                                uint32_t *out_n) {
     VEC(struct step) list = {0};
@@ -220,6 +227,14 @@ static void by_ids(struct asking *q, infos *out) {
         q->code = err_set(&q->why, E_JOB_ID, NULL);
 }
 
+static void by_sluids(struct asking *q, infos *out) {
+    const struct job *j;
+    for (uint64_t k = 0; (j = view_next_job(&q->view, &k)); k++)
+        for (uint32_t i = 0; i < q->req.n_sluids; i++)
+            if (str_eq(j->sluid, q->req.sluids[i]))
+                add_named(q, j, out);
+}
+
 static void work(void *arg) {
     struct asking *q = arg;
     infos list = {0};
@@ -228,6 +243,8 @@ static void work(void *arg) {
         priority_scale_of(&q->view, &q->scale);
     if (q->req.n_job_ids)
         by_ids(q, &list);
+    else if (q->req.n_sluids)
+        by_sluids(q, &list);
     else
         for (uint64_t k = 0; (j = view_next_job(&q->view, &k)); k++)
             if (fits(q, j))
@@ -259,6 +276,7 @@ void query_jobs(struct room *r, const struct who *who, const struct jobs_request
     *q = (struct asking){.room = r, .who = *who, .done = fn, .arg = arg, .now_unix = room_now_unix(r)};
     q->req = *req;
     q->req.user = arena_strdup(&q->arena, req->user);
+    q->req.sluids = query_words(&q->arena, req->sluids, req->n_sluids);
     q->req.job_ids = arena_memdup(&q->arena, req->job_ids, req->n_job_ids * sizeof(*req->job_ids));
     state_view(r->state, &q->view);
     q->hides = !req->show_hidden && !(who->is_admin && who->uid == 0) && any_hidden(&q->view);

@@ -29,6 +29,7 @@ void query_on_event(struct query *q, const struct event *ev);
  * than the one it has seen, or after 10 s. */
 void query_attend(struct query *q, const struct who *who, const struct attend_request *req, query_fn done, void *arg);
 
+const char *const *query_words(struct arena *a, const char *const *words, uint32_t n); /* a copy */
 /* The steps of the job that the state has, ascending; in the arena. */
 const struct step *query_steps(const struct view *v, const struct job *j, bool with_ended, struct arena *a,
                                uint32_t *out_n);

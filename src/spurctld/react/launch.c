@@ -197,7 +197,10 @@ static bool fail_rebooted(struct effort *ef, const struct job *j) {
         const struct node *n = effort_node(ef, j->nodes[i].node_id);
         if (ef->confirmed[i] || !n || !j->nodes[i].boot || node_boot(n) == j->nodes[i].boot)
             continue;
+        char sluid[SLUID_SIZE];
+        lead_new_sluid(r, sluid);
         struct cmd_node_done done = {.job_id = j->id,
+                                     .new_sluid = sluid,
                                      .start_no = j->start_no,
                                      .node_id = n->id,
                                      .node_failed = true,
