@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "spur/cli.h"
 #include "spur/command.h"
+#include "spur/columns.h"
 #include "spur/compat.h"
 #include "spur/version.h"
 
@@ -54,9 +55,9 @@ static int run_verb(int argc, char **argv) {
         return usage(*verb ? stdout : stderr);
     if (str_eq(verb, "version") || str_eq(verb, "--version") || str_eq(verb, "-V"))
         return puts(VERSION_LINE) < 0;
-    if (str_eq(verb, "compat")) {
+    if (str_eq(verb, "compat") || str_eq(verb, "columns")) {
         auto_str out = {0};
-        compat_page(&out);
+        (str_eq(verb, "compat") ? compat_page : columns_page)(&out);
         return fputs(str_text(&out), stdout) < 0;
     }
     bool is_keyword = false;
