@@ -187,3 +187,10 @@ def test_a_job_that_lost_its_node(new_cluster, conf, option, state):
     c.wait_state(job, "RUNNING")
     c.run("scontrol update nodename=n1 state=down reason=gone")
     c.wait_state(job, state)
+
+
+def test_a_kind_of_dependency_that_is_gone(new_cluster):
+    c = new_cluster(nodes=0)
+    said = [c.run("sbatch -d expand:1 --wrap true", check=False, env=env) for env in ({}, ENV)]
+    assert [s.returncode for s in said] == [1, 1]
+    assert "Requested operation not supported" in said[0].stderr and said[1].stderr == said[0].stderr.replace("\n", " (dependency)\n")

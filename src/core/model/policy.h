@@ -22,8 +22,8 @@ enum flavor { FLAVOR_SLURM = 0, FLAVOR_AMD = 1 };
       "`NodeList=` is the first of them")                                                                                  \
     P(bool, believed_is_operator, false, true, "`[auth] plugin = \"none\"`, administrators' actions",                      \
       "need an administrator", "are anybody's: the client is believed")                                                    \
-    P(bool, plain_reasons, false, true, "`scontrol` on a job that is unknown, or waits already", "Slurm's sentence",         \
-      "`(not found)`, `(already pending)` behind it")                                                                      \
+    P(bool, plain_reasons, false, true, "`scontrol` on a job that is unknown, or waits already; `sbatch -d expand`", "Slurm's sentence",                    \
+      "`(not found)`, `(already pending)`, `(dependency)` behind it")                                                                      \
     P(bool, agents_say_goodbye, false, true, "an agent that ends on SIGTERM",                                              \
       "its node stays, and is not responding after a while", "its node leaves the cluster, unless jobs run there")         \
     P(bool, anybody_makes_tokens, false, true, "`spur token` without a proof of who asks",                                 \
