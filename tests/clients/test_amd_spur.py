@@ -37,7 +37,7 @@ def test_amd_spurs_own_tests(tmp_path):
         shutil.copy(BUILD / "bin" / name, programs / name)
     wanted = tmp_path / "list"
     wanted.write_text("\n".join(names()) + "\n")
-    got = subprocess.run([run, "-P", "-n", "2", "-t", "200", "-e", "SPUR_COMPAT=amd", "-f", str(wanted), checkout, str(programs)],
+    got = subprocess.run([run, "-P", "-n", "2", "-t", "600", "-e", "SPUR_COMPAT=amd", "-f", str(wanted), checkout, str(programs)],
                          capture_output=True, text=True)
     counts = re.findall(r"^(\d+) passed, (\d+) failed, (\d+) skipped$", got.stdout, re.M)
     assert counts, got.stdout[-5000:] + got.stderr[-2000:]
