@@ -13,7 +13,9 @@
 #include "base/vec.h"
 #include "spur/command.h"
 #include "spur/job_select.h"
+#include "spur/json_doc.h"
 #include "spur/sacct.h"
+#include "spur/sacct_json.h"
 #include "spur/step_facts.h"
 
 #define DEFAULT_FORMAT "jobid,jobname,partition,account,alloccpus,state,exitcode"
@@ -28,8 +30,8 @@ struct sacct {
     struct cli *c;
     struct str format, jobs; /* options that may be repeated add up */
     const char *since_text, *until_text, *state_list, *user_list, *part_list, *name_list, *account_list, *qos_list;
-    const char *node_list, *delimiter;
-    bool all_users, allocations, brief, duplicates, help_format, no_header, parsable, parsable2, array;
+    const char *node_list, *delimiter, *json_version;
+    bool all_users, allocations, brief, duplicates, help_format, no_header, parsable, parsable2, array, json, truncate;
     const char *const *users;
     uint32_t n_users, states; /* 0: any */
     char unit; /* of job_env */
@@ -53,6 +55,13 @@ static int set_unit(struct opt_run *r, const struct opt_row *o, const char *valu
     }
     s->unit = *value >= 'a' ? (char)(*value - 'a' + 'A') : *value;
     return strlen(value) == 1 && strchr("KMGTP", s->unit) ? 0 : opt_bad(r, 1, "Invalid --units specification: %s", value);
+}
+
+static int set_json(struct opt_run *r, const struct opt_row *o, const char *value) {
+    struct sacct *s = r->ctx;
+    s->json = true;
+    s->json_version = value;
+    return 0;
 }
 
 #define AT(field) offsetof(struct sacct, field)
@@ -80,7 +89,7 @@ static const struct opt_row rows[] = {
     {"help", 'h', NULL, OPT_HELP, 0, 0, NULL, NULL, "show this help"},
     {"helpformat", 'e', NULL, OPT_BOOL, 0, AT(help_format), NULL, NULL, "list the columns there are"},
     {"jobs", 'j', "job(s)", OPT_CALL, 0, 0, add_text, NULL, "only these jobs, tasks of arrays (12_3), steps (12.0, 12.batch)"},
-    {"json", 0, "version", OPT_NOT_YET, OPT_MAYBE},
+    {"json", 0, "version", OPT_CALL, OPT_MAYBE, 0, set_json, NULL, "all of it, as JSON (list: which versions there are)"},
     {"local", 0, NULL, OPT_NOT_YET},
     {"long", 'l', NULL, OPT_NOT_YET},
     {"name", 0, "jobname(s)", OPT_TEXT, 0, AT(name_list), NULL, NULL, "only jobs of these names"},
@@ -98,7 +107,7 @@ static const struct opt_row rows[] = {
     {"state", 's', "state(s)", OPT_TEXT, 0, AT(state_list), NULL, NULL, "only jobs that were in these states then"},
     {"timelimit-max", 'K', "time", OPT_NOT_YET},
     {"timelimit-min", 'k', "time", OPT_NOT_YET},
-    {"truncate", 'T', NULL, OPT_NOT_YET},
+    {"truncate", 'T', NULL, OPT_BOOL, 0, AT(truncate), NULL, NULL, "times no earlier than -S and no later than -E"},
     {"uid", 0, "user(s)", OPT_TEXT, OPT_HIDDEN, AT(user_list), NULL, NULL, ""},
     {"units", 0, "K|M|G|T|P", OPT_CALL, 0, 0, set_unit, NULL, "sizes in this unit"},
     {"usage", 0, NULL, OPT_USAGE, 0, 0, NULL, NULL, "show a short usage"},
@@ -280,14 +289,40 @@ static void add_steps(const struct sacct *s, const struct table *t, const struct
     }
 }
 
+/* -T: as if it had begun and ended within the window. */
+static void truncate_times(const struct sacct *s, struct job_info *ji, int64_t now_unix) {
+    struct job *j = arena_memdup(&s->c->arena, ji->job, sizeof(*j));
+    int64_t since = s->since * 1000, until = (s->until ? s->until : now_unix) * 1000;
+    if (j->start_ms && j->start_ms < since)
+        j->start_ms = since;
+    if (j->start_ms && (!j->end_ms || j->end_ms > until))
+        j->end_ms = until;
+    ji->job = j;
+}
+
+static void pick_rows(const struct sacct *s, const struct history_reply *reply, struct job_rows *out) {
+    for (uint32_t i = 0; i < reply->n_jobs; i++)
+        if (reply->jobs[i].job && reply->jobs[i].job->spec && was_in_state(s, reply->jobs[i].job) &&
+            is_life_wanted(s, reply->jobs[i].job))
+            job_select_rows(&s->pick, &reply->jobs[i], s->array, out);
+    for (size_t i = 0; s->truncate && i < out->v.n; i++)
+        truncate_times(s, &out->v.p[i], reply->now_unix);
+}
+
+static void add_json(const struct sacct *s, struct json *w, const struct history_reply *reply) {
+    struct job_env env = {reply->now_unix, reply->cluster_name, s->unit};
+    struct job_rows found = {0};
+    pick_rows(s, reply, &found);
+    for (size_t i = 0; i < found.v.n; i++)
+        sacct_json_job(w, &found.v.p[i], &env, !s->allocations);
+    vec_fini(&found.v);
+}
+
 static void add_rows(const struct sacct *s, const struct table *t, const struct sacct_style *style,
                      const struct history_reply *reply, struct str *out) {
     struct job_env env = {reply->now_unix, reply->cluster_name, s->unit};
     struct job_rows found = {0};
-    for (uint32_t i = 0; i < reply->n_jobs; i++)
-        if (reply->jobs[i].job && reply->jobs[i].job->spec && was_in_state(s, reply->jobs[i].job) &&
-            is_life_wanted(s, reply->jobs[i].job))
-            job_select_rows(&s->pick, &reply->jobs[i], s->array, &found);
+    pick_rows(s, reply, &found);
     for (size_t i = 0; i < found.v.n; i++) {
         struct sacct_row row = {.ji = &found.v.p[i]};
         if (wants(s, row.ji->job, true, 0))
@@ -304,8 +339,13 @@ static int print(struct sacct *s, const struct table *t, const struct sacct_styl
                                       .n_users = s->n_users, .all_users = s->all_users, .since_unix = s->since,
                                       .until_unix = s->until, .duplicates = s->duplicates};
     struct history_reply reply = {.is_cut = true};
-    if (!s->no_header)
+    struct json w = {.out = &out};
+    if (s->json) {
+        json_doc_begin(&w);
+        json_open(&w, "jobs", '[');
+    } else if (!s->no_header) {
         sacct_head(t, style, &out);
+    }
     while (reply.is_cut) {
         struct err e = {0};
         reply = (struct history_reply){0};
@@ -314,12 +354,19 @@ static int print(struct sacct *s, const struct table *t, const struct sacct_styl
             cli_error(s->c, "slurmdb_jobs_get: %s", e.text);
             return 1;
         }
-        add_rows(s, t, style, &reply, &out);
+        if (s->json)
+            add_json(s, &w, &reply);
+        else
+            add_rows(s, t, style, &reply, &out);
         cli_out(&out);
         str_clear(&out);
         if (!reply.n_jobs)
             break;
         request.after_id = reply.jobs[reply.n_jobs - 1].job->id;
+    }
+    if (s->json) {
+        json_close(&w, ']');
+        json_doc_end(&w, s->c, reply.cluster_name);
     }
     cli_out(&out);
     return 0;
@@ -341,6 +388,9 @@ static int run(struct sacct *s) {
         list_fields();
         return 0;
     }
+    int json_exit_code = 0;
+    if (s->json && !json_doc_version(s->c, s->json_version, &json_exit_code))
+        return json_exit_code;
     table_init(&t, sacct_fields());
     int exit_code = 1;
     if (!sacct_parse(&t, format, &bad, &n_bad)) {

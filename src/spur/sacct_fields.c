@@ -83,7 +83,7 @@ FIELD(n_tasks) {
 
 FIELD(state) {
     const struct job *j = JOB(row);
-    uint32_t state = IS_STEP(row) ? STEP(row)->state : j->state, uid = IS_STEP(row) ? STEP(row)->end_uid : j->end_uid;
+    uint32_t state = IS_STEP(row) ? step_shown_state(STEP(row)) : j->state, uid = IS_STEP(row) ? STEP(row)->end_uid : j->end_uid;
     str_add(out, job_state_name(state));
     if (state == JOB_CANCELLED && uid)
         str_addf(out, " by %u", uid - 1);

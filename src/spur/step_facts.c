@@ -36,6 +36,10 @@ bool step_of_batch(const struct job *j, struct step_batch *out) {
     return true;
 }
 
+uint32_t step_shown_state(const struct step *s) {
+    return s->state == JOB_FAILED && WIFSIGNALED((int)s->wait_status) ? JOB_CANCELLED : s->state;
+}
+
 void step_id_text(const struct job *j, const struct step *s, struct str *out) {
     job_id_text(j, out);
     str_addc(out, '.');

@@ -26,6 +26,8 @@ struct step_row {
 };
 const struct table_fields *step_fields(void); /* rows: struct step_row; env: struct job_env */
 
+/* A step that a signal ended is CANCELLED, as Slurm shows it. */
+uint32_t step_shown_state(const struct step *s);
 void step_id_text(const struct job *j, const struct step *s, struct str *out); /* "12.0", "12_3.batch" */
 void step_node_list(const struct step *s, struct str *out);
 int64_t step_run_secs(const struct job *j, const struct step *s, int64_t now_unix);

@@ -99,7 +99,27 @@ def test_sdiag(shared, jobs):
     assert {r["message_type"] for r in doc["statistics"]["rpcs_by_message_type"]} >= {"Submit", "Jobs", "Nodes"}
 
 
-@pytest.mark.parametrize("command", ["squeue", "sinfo", "sdiag"])
+def test_sacct(shared, jobs):
+    doc = told(shared, ["sacct", "--json", "-a", "-D", "-j", ",".join(str(j) for j in jobs.values())])
+    check(doc, "openapi_slurmdbd_jobs_resp")
+    by_id = {j["job_id"]: j for j in doc["jobs"]}
+    assert set(by_id) == set(jobs.values())
+    runs, failed = by_id[jobs["runs"]], by_id[jobs["failed"]]
+    assert [s["step"]["id"] for s in runs["steps"]] == [f"{jobs['runs']}.batch", f"{jobs['runs']}.0"] and runs["comment"]["job"] == 'a "b"\t/c'
+    assert {t["type"]: t["count"] for t in runs["tres"]["allocated"]}["cpu"] == 2
+    assert (failed["state"]["current"], failed["exit_code"]["return_code"]["number"]) == (["FAILED"], 3)
+    assert by_id[jobs["waits"]]["nodes"] == "None assigned" and by_id[jobs["waits"]]["time"]["start"] == 0
+    assert by_id[jobs["killed"]]["steps"][0]["state"] == ["CANCELLED"]
+    assert all(not j["steps"] for j in told(shared, "sacct --json -a -X")["jobs"])
+
+
+def test_sacct_cuts_times(shared, jobs):
+    row = shared.run(["sacct", "-n", "-X", "-P", "-T", "-o", "start,end,elapsed", "-S", "now-1hour", "-E", "now+1hour", "-j", str(jobs["runs"])]).stdout.strip().split("|")
+    plain = shared.run(["sacct", "-n", "-X", "-P", "-o", "start,end", "-j", str(jobs["runs"])]).stdout.strip().split("|")
+    assert row[0] == plain[0] and plain[1] == "Unknown" and row[1] != "Unknown"
+
+
+@pytest.mark.parametrize("command", ["squeue", "sinfo", "sdiag", "sacct"])
 def test_versions(shared, command):
     assert shared.run(command, "--json=list").stdout == "data_parser/v0.0.45\n"
     assert told(shared, [command, "--json=v0.0.45"])["errors"] == []
