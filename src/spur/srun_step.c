@@ -15,6 +15,8 @@
 #include "spur/command.h"
 #include "spur/srun.h"
 
+#define CONTROLLER_SECS 10
+
 /* ---- how many tasks on how many nodes ---- */
 
 static int no_job(struct srun_step *st, int code, const char *text) {
@@ -108,9 +110,18 @@ static int fill(struct srun_step *st, struct step_spec *p) {
 
 /* ---- asking ---- */
 
+/* A script must not fail because the controller is started anew just now: it is looked for as long as Slurm does. */
+static int call_patiently(struct srun_step *st, enum wire_method m, const void *request, void *reply, struct err *e) {
+    time_t end = time(NULL) + CONTROLLER_SECS;
+    int rc;
+    while ((rc = cli_call(st->s->job.c, m, request, reply, e)) == E_UNREACHABLE && time(NULL) < end)
+        nanosleep(&(struct timespec){0, 200000000}, NULL);
+    return rc;
+}
+
 static int ask(struct srun_step *st, const struct step_spec *p, const uint8_t *token, struct err *e) {
     struct step_request request = {.token = token, .n_token = TOKEN_SIZE, .job_id = st->job_id, .spec = p};
-    return cli_call(st->s->job.c, WIRE_Controller_StepStart, &request, &st->reply, e);
+    return call_patiently(st, WIRE_Controller_StepStart, &request, &st->reply, e);
 }
 
 /* First whether there is room now, so that a wait can be told; then until there is, or --immediate's time is over. */

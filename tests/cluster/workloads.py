@@ -48,6 +48,17 @@ def ask(c, *argv):
     return again(c, *argv).stdout
 
 
+def steer(c, verb, job, state=None):
+    """Unless the job has ended before, or is there already."""
+    def done():
+        if c.run(["scontrol", verb, str(job)], check=False).returncode == 0:
+            return "done"
+        now = ask(c, "squeue", "-h", "-t", "all", "-j", str(job), "-o", "%T").strip()
+        return "over" if now in OVER else "done" if now == state else None
+
+    return wait_for(done, 60, f"{verb} of {job}", every=0.05) == "done"
+
+
 class Workload:
     """One of them. Subclasses say what is submitted, when it is in the middle, and what is there at the end."""
 
@@ -55,7 +66,7 @@ class Workload:
     cpus = 1
 
     def __init__(self, c, secs=None):
-        self.c, self.secs, self.ids, self.mended, self.lost = c, secs, {}, False, False
+        self.c, self.secs, self.ids, self.mended, self.lost, self.struck = c, secs, {}, False, False, False
         self.name = f"{self.kind}{next(NUMBER)}"
         self.dir = c.work / self.name
         self.dir.mkdir()
@@ -125,6 +136,15 @@ class Workload:
         self.settle()
         left = [row for row in self.states() if row[2] not in OVER]
         return not left
+
+    def finished(self):
+        """over(), asked for again and again."""
+        self.is_finished = getattr(self, "is_finished", False) or self.over()
+        return self.is_finished
+
+    def jobs(self):
+        """Ids, those of an array's tasks too."""
+        return {int(row[0]) for row in self.states()}
 
     def rows(self):
         """{"job" | "job_3" | "job.batch" | "job/step-name": (state, exit code)} of sacct; times are checked here."""
@@ -420,8 +440,7 @@ class Suspended(Workload):
 
     def middle(self):
         if not self.suspended and self.lines("begun"):
-            again(self.c, "scontrol", "suspend", self.ids["job"])
-            self.suspended = True
+            self.suspended = steer(self.c, "suspend", self.ids["job"], "SUSPENDED")
         return self.suspended
 
     def settle(self):
@@ -432,7 +451,7 @@ class Suspended(Workload):
             if self.lost and states[0][2] != "SUSPENDED":
                 return
             assert not ended and states[0][2] == "SUSPENDED", f"{self.name}: it went on by itself: {states}"
-            again(self.c, "scontrol", "resume", self.ids["job"])
+            steer(self.c, "resume", self.ids["job"], "RUNNING")
 
     def want(self):
         return {"job": ("COMPLETED", "0:0"), "job.batch": ("COMPLETED", "0:0")}
@@ -455,8 +474,7 @@ class Requeued(Workload):
 
     def middle(self):
         if not self.requeued and self.lines("begun"):
-            again(self.c, "scontrol", "requeue", self.ids["job"])
-            self.requeued = True
+            self.requeued = steer(self.c, "requeue", self.ids["job"])
         return len(self.lines("begun")) == 2
 
     def want(self):
@@ -466,6 +484,12 @@ class Requeued(Workload):
         return [("job", "-", 1)] + [("job", "-", 0)] * (what == "begun")
 
     def check(self):
+        if self.secs is not None:  # the moment is not chosen, and a person may have said it twice
+            rows = self.rows()
+            assert rows == self.want(), rows
+            begun, ended = self.runs(), self.runs("ended")
+            assert begun and len(set(begun)) == len(begun) and set(ended) <= set(begun) and begun[-1] in ended, (begun, ended)
+            return
         super().check()
         assert (self.dir / "job.out").read_text() == "run 1\n"
 
@@ -520,14 +544,14 @@ def check_clean(c):
 
 
 def finish_all(c, ws, timeout=90, how="check"):
-    """how: check, check_struck or check_lost."""
+    """how: check, check_struck or check_lost; or which of them, for each."""
     for w in ws:
         w.go()
     try:
         for w in ws:
             wait_for(w.over, timeout, f"{w.name} to be over", every=0.1)
         for w in ws:
-            getattr(w, how)()
+            getattr(w, how(w) if callable(how) else how)()
         check_clean(c)
     finally:
         for w in ws:
