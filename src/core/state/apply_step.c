@@ -222,8 +222,15 @@ int apply_step_cancel(struct apply *ap, const struct cmd_step_cancel *cmd) {
     return 0;
 }
 
+/* A step that its job's end met when it had ended already and that was not yet known: nobody cancelled it. */
+static bool went_by_itself(const struct apply *ap, const struct step *st) {
+    const struct job *j = state_job(ap->s, st->job_id);
+    return st->state == JOB_CANCELLED && !st->end_uid && !(st->wait_status & 0x7f) && j &&
+           (j->state == JOB_COMPLETED || j->state == JOB_FAILED);
+}
+
 /* Marks the step's share of a node as free; over when it was the last. Puts the step. */
-static void node_clean(struct apply *ap, struct step *st, uint32_t node_id, int64_t end_ms) {
+static void node_clean(struct apply *ap, struct step *st, uint32_t node_id, int64_t end_ms, bool has_said) {
     struct step_node *nodes = arena_memdup(ap->arena, st->nodes, st->n_nodes * sizeof(*nodes));
     bool any_left = false;
     for (uint32_t i = 0; i < st->n_nodes; i++) {
@@ -234,7 +241,7 @@ static void node_clean(struct apply *ap, struct step *st, uint32_t node_id, int6
     if (!any_left) {
         st->end_ms = MAX(MIN(end_ms, ap->now_ms), st->start_ms);
         st->ended_index = ap->index;
-        if (st->state == JOB_RUNNING)
+        if (st->state == JOB_RUNNING || (has_said && went_by_itself(ap, st)))
             st->state = st->wait_status ? JOB_FAILED : JOB_COMPLETED;
     }
     state_put_step(ap->s, st);
@@ -262,7 +269,7 @@ int apply_step_done(struct apply *ap, const struct cmd_step_done *cmd) {
         st.text = cmd->text;
     if (st.state == JOB_RUNNING && (cmd->out_of_memory || cmd->never_started))
         st.state = cmd->out_of_memory ? JOB_OUT_OF_MEMORY : JOB_FAILED;
-    node_clean(ap, &st, cmd->node_id, cmd->end_ms > 0 ? cmd->end_ms : ap->now_ms);
+    node_clean(ap, &st, cmd->node_id, cmd->end_ms > 0 ? cmd->end_ms : ap->now_ms, true);
     return 0;
 }
 
@@ -291,6 +298,6 @@ void steps_node_clean(struct apply *ap, const struct job *j, uint32_t node_id) {
         struct step st = *old;
         if (st.state == JOB_RUNNING && !st.kill_ms)
             st.state = JOB_CANCELLED; /* the job is over there, and it had not said how it went */
-        node_clean(ap, &st, node_id, ap->now_ms);
+        node_clean(ap, &st, node_id, ap->now_ms, false);
     }
 }
