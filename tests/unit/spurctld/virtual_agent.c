@@ -102,7 +102,8 @@ static void steps_find(void *impl, void (*fn)(void *arg, const struct steps_foun
     while (map64_next(&a->runs, &cursor, NULL, &v)) {
         struct run *r = v;
         r->known = a->lives;
-        struct steps_found f = {r->key, r->uid, 77, r->kill_wait_ms, r->forgotten_unix};
+        struct steps_found f = {.key = r->key, .uid = r->uid, .pid = 77, .kill_wait_ms = r->kill_wait_ms,
+                                .forgotten_unix = r->forgotten_unix};
         fn(arg, &f);
     }
 }
