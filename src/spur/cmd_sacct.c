@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "base/vec.h"
 #include "spur/command.h"
+#include "spur/hint.h"
 #include "spur/job_select.h"
 #include "spur/json_doc.h"
 #include "spur/sacct.h"
@@ -398,6 +399,7 @@ static int run(struct sacct *s) {
             cli_error(s->c, "field %.*s is not supported yet (see docs/compatibility.md)", (int)n_bad, bad);
         else
             cli_error(s->c, "Invalid field requested: \"%.*s\"", (int)n_bad, bad);
+        hint_field(s->c, sacct_fields(), bad, n_bad);
     } else if (read_all(s)) {
         exit_code = print(s, &t, &style);
     }

@@ -8,6 +8,7 @@
 
 #include "base/mem.h"
 #include "spur/command.h"
+#include "spur/hint.h"
 #include "spur/scontrol.h"
 #include "spur/version.h"
 
@@ -140,6 +141,10 @@ static int run_show(struct scontrol *s) {
         return not_yet(s, what);
     }
     fprintf(stderr, "invalid entity:%s for keyword:show\n", entity);
+    struct near near = near_to(bare);
+    for (size_t i = 0; i < ARRAY_LEN(entities); i++)
+        near_try(&near, entities[i].word);
+    hint_near(s->c, &near);
     return 1;
 }
 
@@ -202,6 +207,10 @@ static int run(struct scontrol *s, const char *keyword) {
         return keywords[i].fn ? keywords[i].fn(s) : not_yet(s, keywords[i].word);
     }
     fprintf(stderr, "invalid keyword: %s\n", keyword);
+    struct near near = near_to(keyword);
+    for (size_t i = 0; i < ARRAY_LEN(keywords); i++)
+        near_try(&near, keywords[i].word);
+    hint_near(s->c, &near);
     return 1;
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/mem.h"
 #include "spur/command.h"
+#include "spur/hint.h"
 #include "spur/json_doc.h"
 #include "spur/table_json.h"
 #include "spur/node_facts.h"
@@ -118,6 +119,7 @@ static void make_table(const struct sinfo *s, struct table *t) {
             cli_error(s->c, "Invalid job format specification: %s", t->bad.p[i]);
         else
             fprintf(stderr, "Invalid node format specification: %s\n", t->bad.p[i]);
+        hint_field(s->c, t->fields, t->bad.p[i], strlen(t->bad.p[i]));
     }
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/mem.h"
 #include "spur/command.h"
+#include "spur/hint.h"
 #include "spur/job_select.h"
 #include "spur/table_order.h"
 
@@ -212,8 +213,10 @@ static int print(struct cli *c, const struct sprio *s, const struct jobs_reply *
     default_format(s, w, &format);
     table_init(&t, fields());
     table_parse_percent(&t, s->format ? s->format : str_text(&format));
-    for (size_t i = 0; i < t.bad.n; i++)
+    for (size_t i = 0; i < t.bad.n; i++) {
         cli_error(c, "Invalid job format specification: %s", t.bad.p[i]);
+        hint_field(c, t.fields, t.bad.p[i], strlen(t.bad.p[i]));
+    }
     if (!s->no_header)
         table_head(&t, &out);
     bool ok = table_order_parse(&o, s->sort ? s->sort : "i", &bad);

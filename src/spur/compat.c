@@ -84,7 +84,7 @@ void compat_page(struct str *out) {
         command(command_at(i), out);
     str_add(out,
             "\n## What differs\n\n"
-            "- `--version` and `scontrol version` name Spur and the Slurm that it is like.\n"
+            "- `--version` and `scontrol version` say `slurm N.N.N`, the Slurm that this is like, and Spur's own version behind it.\n"
             "- `#PBS` lines: -A -J -N -V -e -h -o -q -r -t and of -l walltime, mem, ncpus and nodes[:ppn] are honoured, before all\n"
             "  others; the rest is told on stderr. `--ignore-pbs` skips them.\n"
             "- A job that is submitted from inside a job doesn't inherit what the outer job's environment says of it\n"

@@ -10,6 +10,15 @@ void hint_near(const struct cli *c, const struct near *n) {
         cli_say(c, "did you mean '%s'?", n->best);
 }
 
+void hint_field(const struct cli *c, const struct table_fields *f, const char *word, size_t n) {
+    autofree char *name = xstrndup(word, n);
+    name[strcspn(name, ":%")] = 0;
+    struct near near = near_to(name);
+    for (size_t i = 0; strlen(name) > 1 && i < f->n; i++)
+        near_try(&near, f->row[i].name);
+    hint_near(c, &near);
+}
+
 static void hint_partition(const struct cli *c, const struct nodes_reply *all, const char *asked) {
     struct near n = near_to(asked);
     for (uint32_t i = 0; i < all->n_parts; i++) {

@@ -12,6 +12,7 @@
 #include <strings.h>
 
 #include "base/mem.h"
+#include "spur/hint.h"
 #include "spur/scontrol.h"
 
 struct update {
@@ -262,6 +263,14 @@ static const struct key *find_key(const char *word, size_t n) {
     return NULL;
 }
 
+static void hint_key(const struct cli *c, const char *word, size_t n) {
+    autofree char *typed = xstrndup(word, n);
+    struct near near = near_to(typed);
+    for (size_t i = 0; i < ARRAY_LEN(keys); i++)
+        near_try(&near, keys[i].name);
+    hint_near(c, &near);
+}
+
 static bool read_word(struct update *u, const char *word) {
     const char *equals = strchr(word, '=');
     size_t n = equals ? (size_t)(equals - word) : strlen(word);
@@ -270,6 +279,7 @@ static bool read_word(struct update *u, const char *word) {
         fprintf(stderr, equals ? "Update of this parameter is not supported: %s\nRequest aborted\n"
                                : "invalid option: %s for update command\n",
                 word);
+        hint_key(u->s->c, word, n);
         return false;
     }
     u->changes |= k->change;

@@ -7,6 +7,7 @@
 #include <strings.h>
 
 #include "base/mem.h"
+#include "spur/hint.h"
 #include "spur/scontrol.h"
 
 /* Numbers of core/state/command.h's enum node_op, as the contract of node_update_request gives them. */
@@ -45,6 +46,11 @@ static bool read_word(struct node_change *n, const char *word) {
             return true;
         }
     fprintf(stderr, "Update of this parameter is not supported: %s\nRequest aborted\n", word);
+    autofree char *typed = xstrndup(word, len);
+    struct near near = near_to(typed);
+    for (size_t i = 0; i < ARRAY_LEN(keys); i++)
+        near_try(&near, keys[i].key);
+    hint_near(n->s->c, &near);
     return false;
 }
 

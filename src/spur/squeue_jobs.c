@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "base/mem.h"
+#include "spur/hint.h"
 #include "spur/job_fields.h"
 #include "spur/json_doc.h"
 #include "spur/table_json.h"
@@ -32,8 +33,10 @@ static void make_table(const struct cli *c, const struct squeue *q, struct table
         table_parse_percent(t, "%.18i %.9P %.8j %.8u %.8T %.10M %.9l %.6D %R");
     else
         table_parse_percent(t, "%.18i %.9P %.8j %.8u %.2t %.10M %.6D %R");
-    for (size_t i = 0; i < t->bad.n; i++)
+    for (size_t i = 0; i < t->bad.n; i++) {
         cli_error(c, "Invalid job format specification: %s", t->bad.p[i]);
+        hint_field(c, t->fields, t->bad.p[i], strlen(t->bad.p[i]));
+    }
 }
 
 /* The jobs that are asked for; with -P one that waits is a row for each of its partitions. */

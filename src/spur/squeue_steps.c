@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/mem.h"
+#include "spur/hint.h"
 #include "spur/squeue.h"
 #include "spur/step_facts.h"
 #include "spur/table_order.h"
@@ -53,8 +55,10 @@ int squeue_print_steps(struct cli *c, const struct squeue *q, const struct jobs_
         table_parse_long(&t, q->long_format);
     else
         table_parse_percent(&t, q->format ? q->format : "%.15i %.8j %.9P %.8u %.9M %N");
-    for (size_t i = 0; i < t.bad.n; i++)
+    for (size_t i = 0; i < t.bad.n; i++) {
         cli_error(c, "Invalid job step format specification: %s", t.bad.p[i]);
+        hint_field(c, t.fields, t.bad.p[i], strlen(t.bad.p[i]));
+    }
     squeue_date(q, &out);
     if (!q->no_header)
         table_head(&t, &out);

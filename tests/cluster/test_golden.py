@@ -436,8 +436,9 @@ def test_sdiag(shared):
 
 
 def test_versions(shared):
-    for argv in ("sbatch --version", "squeue -V", "sinfo -V", "scancel -V", "scontrol version", "scontrol -V", "sacct -V", "spur version"):
-        assert re.fullmatch(r"spur \d+\.\d+\.\d+ \(slurm-wlm 26\.05 compatible\)\n", shared.run(argv).stdout)
+    assert re.fullmatch(r"spur \d+\.\d+\.\d+ \(slurm 26\.05\.5 compatible\)\n", shared.run("spur version").stdout)
+    for argv in ("sbatch --version", "squeue -V", "sinfo -V", "scancel -V", "scontrol version", "scontrol -V", "sacct -V", "spur submit -V"):
+        assert re.fullmatch(r"slurm 26\.05\.5 \(spur \d+\.\d+\.\d+\)\n", shared.run(argv).stdout)
 
 
 def test_what_is_not_there_is_said(shared):
