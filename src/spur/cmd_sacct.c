@@ -301,11 +301,23 @@ static void truncate_times(const struct sacct *s, struct job_info *ji, int64_t n
     ji->job = j;
 }
 
+/* The tasks of an array follow each other, though the last of them has the array's number. */
+static int by_task(const void *a, const void *b) {
+    const struct job *x = ((const struct job_info *)a)->job, *y = ((const struct job_info *)b)->job;
+    uint32_t p = x->array ? x->array->job_id : x->id, q = y->array ? y->array->job_id : y->id;
+    if (p != q || !x->array || !y->array)
+        return (p > q) - (p < q);
+    p = x->array->task - 1; /* the rest that waits comes last */
+    q = y->array->task - 1;
+    return (p > q) - (p < q);
+}
+
 static void pick_rows(const struct sacct *s, const struct history_reply *reply, struct job_rows *out) {
     for (uint32_t i = 0; i < reply->n_jobs; i++)
         if (reply->jobs[i].job && reply->jobs[i].job->spec && was_in_state(s, reply->jobs[i].job) &&
             is_life_wanted(s, reply->jobs[i].job))
             job_select_rows(&s->pick, &reply->jobs[i], s->array, out);
+    job_rows_sort(out, by_task);
     for (size_t i = 0; s->truncate && i < out->v.n; i++)
         truncate_times(s, &out->v.p[i], reply->now_unix);
 }

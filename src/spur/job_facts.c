@@ -162,12 +162,13 @@ void job_reason(const struct job_info *ji, struct str *out) {
 void job_dependency(const struct job *j, int64_t now_unix, struct str *out) {
     size_t from = out->n;
     struct dep *deps = xcalloc(j->n_deps + 1, sizeof(*deps));
-    for (uint32_t i = 0; i < j->n_deps; i++) {
+    bool has_begun = !job_is_pending(j) && j->start_no; /* then nothing is left, singleton neither */
+    for (uint32_t i = 0; i < j->n_deps && !has_begun; i++) {
         deps[i] = j->deps[i];
         if (deps[i].state == DEP_DONE && deps[i].from_unix > now_unix && job_is_pending(j))
             deps[i].state = DEP_WAITING;
     }
-    deps_print(deps, j->n_deps, out);
+    deps_print(deps, has_begun ? 0 : j->n_deps, out);
     free(deps);
     if (out->n == from)
         str_add(out, "(null)");

@@ -3,6 +3,7 @@
 
 #include <pwd.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <unistd.h>
@@ -273,4 +274,24 @@ void job_select_rows(const struct job_select *s, const struct job_info *ji, bool
         for (uint64_t task = a->pending[i].first; task <= a->pending[i].last; task++)
             if (is_whole_array || is_task_named(s, a, (uint32_t)task))
                 add_task(s, ji, (uint32_t)task, out);
+}
+
+/* Merges runs of 1, 2, 4 … rows. */
+void job_rows_sort(struct job_rows *rows, int (*compare)(const void *a, const void *b)) {
+    size_t n = rows->v.n;
+    struct job_info *from = rows->v.p, *to = n ? xcalloc(n, sizeof(*to)) : NULL;
+    for (size_t width = 1; width < n; width *= 2) {
+        for (size_t lo = 0; lo < n; lo += 2 * width) {
+            size_t mid = MIN(lo + width, n), hi = MIN(lo + 2 * width, n), i = lo, k = mid;
+            for (size_t out = lo; out < hi; out++)
+                to[out] = i < mid && (k >= hi || compare(&from[i], &from[k]) <= 0) ? from[i++] : from[k++];
+        }
+        struct job_info *swap = from;
+        from = to;
+        to = swap;
+    }
+    rows->v.p = from;
+    if (n)
+        rows->v.cap = n;
+    free(to);
 }

@@ -62,6 +62,8 @@ struct job_rows {
 };
 void job_select_rows(const struct job_select *s, const struct job_info *ji, bool each_task, struct job_rows *out);
 
+void job_rows_sort(struct job_rows *rows, int (*compare)(const void *a, const void *b)); /* equal ones stay as they are */
+
 /* The states of a list as bits; 0 and *out_bad for a word that is none. */
 uint32_t job_states_parse(const char *list, const char **out_bad, struct cli *c);
 

@@ -2,6 +2,7 @@
 #include "spur/node_facts.h"
 #include "spur/job_facts.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -123,19 +124,42 @@ static const struct {
     {"all", "all", always},
 };
 
-bool node_state_matches(const struct node *n, const char *word, bool *out_known) {
+static bool is_in_state(const struct node_info *ni, size_t i) {
+    return ni && (states[i].is(ni->node) || (ni->planned && str_eq(states[i].name, "planned")));
+}
+
+bool node_state_matches(const struct node_info *ni, const char *word, bool *out_known) {
     *out_known = true;
     for (size_t i = 0; i < ARRAY_LEN(states); i++)
         if (strcasecmp(word, states[i].name) == 0)
-            return n && states[i].is(n);
+            return is_in_state(ni, i);
     for (size_t i = 0; i < ARRAY_LEN(states); i++) {
         bool is_pow_dn = strcasecmp(word, "pow_dn") == 0; /* Slurm prints it and doesn't take it */
         if (*word && !is_pow_dn && (strcasecmp(word, states[i].compact) == 0 ||
                                     strncasecmp(word, states[i].name, strlen(word)) == 0))
-            return n && states[i].is(n);
+            return is_in_state(ni, i);
     }
     *out_known = false;
     return false;
+}
+
+const char *node_info_state(const struct node_info *ni, bool compact, char out[24]) {
+    const char *word = node_shown_state(ni->node, compact, out);
+    if (!ni->planned)
+        return word;
+    if (node_shown_base(ni->node) == NODE_SHOWN_IDLE)
+        return compact ? "plnd" : "planned";
+    char plain[24];
+    snprintf(plain, sizeof(plain), "%s", word);
+    snprintf(out, 24, "%.22s-", plain);
+    return out;
+}
+
+const char *node_info_state_upper(const struct node_info *ni, char out[64]) {
+    char plain[64];
+    node_state_upper(ni->node, plain);
+    snprintf(out, 64, "%.54s%s", plain, ni->planned ? "+PLANNED" : "");
+    return out;
 }
 
 const char *node_valid_states(void) {

@@ -17,6 +17,10 @@ enum node_shown_base node_shown_base(const struct node *n);
 bool node_is_busy(const struct node *n);
 uint32_t node_sort_state(const struct node *n); /* base with its flags above it */
 
+/* As node_shown_state and node_state_upper have it, and whether it is planned: "plnd", "mix-"; "IDLE+PLANNED". */
+const char *node_info_state(const struct node_info *ni, bool compact, char out[24]);
+const char *node_info_state_upper(const struct node_info *ni, char out[64]);
+
 /* Why it takes no work: text of all causes, and of the first one since when and by whom. NULL and 0: none. */
 void node_reason(const struct node *n, struct str *out);
 int64_t node_reason_since(const struct node *n);
@@ -34,7 +38,7 @@ void node_gres_tres(const struct node *const *n, uint32_t n_nodes, bool used, st
 void part_groups(const struct part *p, const char *all, struct str *out);
 void part_over_subscribe(const struct part *p, struct str *out); /* "NO", "EXCLUSIVE", "YES:4", "FORCE:2" */
 /* Whose state sinfo -t selects. false: no such word. */
-bool node_state_matches(const struct node *n, const char *word, bool *out_known);
+bool node_state_matches(const struct node_info *ni, const char *word, bool *out_known);
 const char *node_valid_states(void);
 
 #endif

@@ -250,16 +250,16 @@ FIELD(reason_user_long) {
 }
 FIELD(state_compact) {
     char text[24];
-    str_add(out, first(row) ? node_shown_state(first(row), true, text) : "n/a");
+    str_add(out, first(row) ? node_info_state(ROW(row)->nodes.p[0], true, text) : "n/a");
 }
 FIELD(state_long) {
     char text[24];
-    str_add(out, first(row) ? node_shown_state(first(row), false, text) : "n/a");
+    str_add(out, first(row) ? node_info_state(ROW(row)->nodes.p[0], false, text) : "n/a");
 }
 FIELD(state_complete) {
     char text[64] = "n/a";
     if (first(row))
-        node_state_upper(first(row), text);
+        node_info_state_upper(ROW(row)->nodes.p[0], text);
     for (const char *c = text; *c; c++)
         str_addc(out, (char)tolower((unsigned char)*c));
 }
@@ -305,9 +305,12 @@ FIELD(root_only) {
 static int by_part(const void *a, const void *b) {
     return strcmp(PART(a)->name, PART(b)->name);
 }
+static uint32_t sort_state(const void *row) {
+    uint32_t planned = first(row) && ROW(row)->nodes.p[0]->planned ? 1u << 8 : 0;
+    return first(row) ? node_sort_state(first(row)) | planned : 0;
+}
 static int by_state(const void *a, const void *b) {
-    uint32_t x = first(a) ? node_sort_state(first(a)) : 0, y = first(b) ? node_sort_state(first(b)) : 0;
-    return CMP(x, y);
+    return CMP(sort_state(a), sort_state(b));
 }
 static int by_nodes(const void *a, const void *b) {
     return CMP(ROW(a)->nodes.n, ROW(b)->nodes.n);

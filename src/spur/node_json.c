@@ -70,7 +70,7 @@ OWN(port) {
 OWN(state) {
     char text[64] = "";
     if (first(row))
-        node_state_upper(first(row), text);
+        node_info_state_upper(ROW(row)->nodes.p[0], text);
     for (char *c = text; *c; c++)
         if (*c == '+')
             *c = ',';

@@ -125,7 +125,8 @@ FIELD(eligible) {
     cli_time(IS_STEP(row) ? STEP(row)->start_ms / 1000 : JOB(row)->eligible_unix, "Unknown", out);
 }
 FIELD(start) {
-    int64_t ms = IS_STEP(row) ? STEP(row)->start_ms : JOB(row)->start_ms;
+    bool never = job_is_over(JOB(row)) && !JOB(row)->n_nodes; /* cancelled while it waited */
+    int64_t ms = IS_STEP(row) ? STEP(row)->start_ms : never ? 0 : JOB(row)->start_ms;
     cli_time(ms / 1000, job_is_over(JOB(row)) ? "None" : "Unknown", out);
 }
 FIELD(end) {

@@ -87,7 +87,7 @@ void scontrol_node_text(const struct node_info *ni, bool one_line, bool details,
     char state[64];
     head(ni, nl, details, out);
     str_addf(out, "%sState=%s ThreadsPerCore=%u TmpDisk=%llu Weight=%u Owner=N/A MCS_label=N/A%sPartitions=", nl,
-             node_state_upper(n, state), n->threads_per_core, (unsigned long long)n->tmp_disk_mb, MAX(n->weight, 1u),
+             node_info_state_upper(ni, state), n->threads_per_core, (unsigned long long)n->tmp_disk_mb, MAX(n->weight, 1u),
              nl);
     for (uint32_t i = 0; i < ni->n_partitions; i++)
         str_addf(out, "%s%s", i ? "," : "", ni->partitions[i]);

@@ -15,14 +15,15 @@ static bool has(const char *const *list, uint32_t n, const char *word) {
     return false;
 }
 
-static bool is_wanted(const struct sinfo *s, const struct node *n) {
+static bool is_wanted(const struct sinfo *s, const struct node_info *ni) {
+    const struct node *n = ni->node;
     if (s->node_list && !has(s->node, s->n_node, n->name))
         return false;
     if ((s->dead && !n->not_responding) || (s->responding && n->not_responding))
         return false;
     bool known, matches = !s->n_state;
     for (uint32_t i = 0; i < s->n_state && !matches; i++)
-        matches = node_state_matches(n, s->state[i], &known);
+        matches = node_state_matches(ni, s->state[i], &known);
     return matches;
 }
 
@@ -70,7 +71,7 @@ static void add_partition(struct rows *r, const struct part *p, uint32_t order, 
     auto_str reason = {0};
     for (uint32_t i = 0; i < reply->n_nodes; i++) {
         const struct node_info *ni = &reply->nodes[i];
-        if (!ni->node || !has(ni->partitions, ni->n_partitions, p->name) || !is_wanted(r->s, ni->node))
+        if (!ni->node || !has(ni->partitions, ni->n_partitions, p->name) || !is_wanted(r->s, ni))
             continue;
         if (r->s->reasons) {
             str_clear(&reason);

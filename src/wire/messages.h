@@ -293,7 +293,8 @@ REC_DECLARE(wait_reply, WAIT_REPLY_FIELDS)
     F(U32, cpu_load_hundredths, 2, _) /* as last reported; + 1, 0: not known */                                        \
     F(U64, free_mem_mb, 3, _)         /* + 1, 0: not known */                                                          \
     F(I64, last_seen_unix, 4, _)                                                                                       \
-    F(STRS, partitions, 5, _)
+    F(STRS, partitions, 5, _)                                                                                         \
+    F(BOOL, planned, 6, _) /* promised to a job that waits for more */
 REC_DECLARE(node_info, NODE_INFO_FIELDS)
 #define NODES_REPLY_FIELDS(F)                                                                                          \
     F(LIST, nodes, 1, node_info) /* in Slurm's order of names */                                                       \

@@ -336,6 +336,14 @@ const struct sched_detail *plan_detail(const struct plan_notes *n, uint32_t job_
     return n && low < n->n_details && n->details[low].job_id == job_id ? &n->details[low] : NULL;
 }
 
+bool plan_is_promised(const struct plan_notes *n, uint32_t node_id) {
+    for (uint32_t i = 0; n && i < n->n_details; i++)
+        for (uint32_t k = 0; n->details[i].nodes && k < n->details[i].n_nodes; k++)
+            if (n->details[i].nodes[k].node_id == node_id)
+                return true;
+    return false;
+}
+
 struct plan_stats plan_stats(const struct plan *p) {
     struct plan_stats st = p->stats;
     st.running = p->pass != NULL;

@@ -36,6 +36,8 @@ struct plan_notes;
 struct plan_notes *plan_notes_take(struct plan *p);
 void plan_notes_drop(struct plan_notes *n);
 const struct sched_note *plan_note(const struct plan_notes *n, uint32_t job_id); /* NULL: none; `n` may be NULL */
+/* Whether a job that waits is promised this node. */
+bool plan_is_promised(const struct plan_notes *n, uint32_t node_id);
 /* What more there is to say of it: where it is promised to start, why in so many words; or NULL. */
 const struct sched_detail *plan_detail(const struct plan_notes *n, uint32_t job_id);
 

@@ -5,6 +5,7 @@
 #include "base/vec.h"
 #include "core/model/text.h"
 #include "spurctld/lead/lead.h"
+#include "spurctld/plan/plan.h"
 #include "spurctld/query/query.h"
 
 struct asking {
@@ -12,6 +13,7 @@ struct asking {
     struct view view;
     struct arena arena;
     struct lead_node *soft; /* by place in the view */
+    struct plan_notes *notes;
     int64_t now_unix;
     struct buf reply;
     query_fn done;
@@ -48,7 +50,9 @@ static void work(void *arg) {
         struct node_info info = {.node = shown,
                                  .cpu_load_hundredths = soft->cpu_load_hundredths,
                                  .free_mem_mb = soft->free_mem_mb,
-                                 .last_seen_unix = soft->last_unix};
+                                 .last_seen_unix = soft->last_unix,
+                                 .planned = node_takes_work(n) && n->alloc_cpus < n->cpus &&
+                                            plan_is_promised(q->notes, n->id)};
         add_partitions(q, &info);
         vec_push(&nodes, info);
     }
@@ -68,6 +72,7 @@ static void done(void *arg) {
     struct asking *q = arg;
     q->done(q->arg, 0, NULL, q->reply.p, q->reply.n);
     state_view_end(&q->view);
+    plan_notes_drop(q->notes);
     arena_fini(&q->arena);
     buf_fini(&q->reply);
     free(q);
@@ -77,6 +82,7 @@ void query_nodes(struct room *r, query_fn fn, void *arg) {
     struct asking *q = xnew(struct asking);
     *q = (struct asking){.room = r, .done = fn, .arg = arg, .now_unix = room_now_unix(r)};
     state_view(r->state, &q->view);
+    q->notes = plan_notes_take(r->plan);
     q->soft = arena_calloc(&q->arena, cow_count(q->view.nodes) + 1, sizeof(*q->soft));
     const struct node *n;
     size_t i = 0;
