@@ -312,8 +312,6 @@ def test_scontrol_errors(shared):
         1, "", "Invalid job id specified for job 99999999\nslurm_suspend error:Invalid job id specified\n")
     assert said(shared, "scontrol --bogus") == (1, "", "scontrol: unrecognized option '--bogus'\n"
                                                        'Try "scontrol --help" for more information\n')
-    assert said(shared, "scontrol update partitionname=debug state=down")[::2] == (
-        1, "scontrol: error: update PartitionName is not supported yet (see docs/compatibility.md)\n")
     host = os.uname().nodename
     assert said(shared, "scontrol ping") == (0, f"Slurmctld(primary) at {host} is UP\n", "")
 
