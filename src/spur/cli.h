@@ -38,6 +38,9 @@ bool cli_options(struct cli *c, const struct opt_table *t, void *ctx, struct opt
 /* Prints what the engine has to say. Returns the exit code. */
 int cli_stop(struct opt_run *r);
 
+/* -v of sbatch and srun: what was given, sorted by name, the last value of each. */
+void cli_defined(const struct cli *c, const struct opt_run *r);
+
 /* Connects at the first call. The reply is in the arena of the command. */
 int cli_call(struct cli *c, enum wire_method m, const void *request, void *reply, struct err *e);
 

@@ -80,26 +80,6 @@ static int refuse_job(const struct sbatch *s, int code, const char *text) {
     return 1;
 }
 
-/* -v: what was given, sorted by name, the last value of each. */
-static void show_options(const struct cli *c, const struct opt_run *r) {
-    cli_say(c, "defined options");
-    cli_say(c, "-------------------- --------------------");
-    for (size_t i = 0; i < r->table->n; i++) {
-        const struct opt_item *it = r->table->row[i].name ? opt_find(r, r->table->row[i].name) : NULL;
-        if (!it)
-            continue;
-        size_t times = 0;
-        for (size_t k = 0; k < r->items.n; k++)
-            times += r->items.p[k].row == it->row;
-        if (it->row->kind == OPT_COUNT)
-            cli_say(c, "%-20s: %zu", it->row->name, times);
-        else
-            cli_say(c, "%-20s: %s", it->row->name, it->value ? it->value : "set");
-    }
-    cli_say(c, "-------------------- --------------------");
-    cli_say(c, "end of defined options");
-}
-
 /* What --wrap says has to be known before the script is there. */
 static void look_ahead(struct sbatch *s, const struct opt_run *r) {
     const struct opt_item *wrap = opt_find(r, "wrap");
@@ -238,7 +218,9 @@ int cmd_sbatch(struct cli *c) {
     opt_init(&r, cmd_sbatch_options(), c->prog, &s);
     bool ok = read_options(&s, &r, &script, &exit_code);
     if (ok && s.verbose)
-        show_options(c, &r);
+        cli_defined(c, &r);
+    if (ok && s.more.overcommit)
+        setenv("SLURM_OVERCOMMIT", "1", 1); /* steps of the job are asked for in the same way */
     if (ok && job_ask_settle(&s.ask)) {
         job_ask_all_named(&s.ask);
         exit_code = submit(&s, &script);

@@ -84,6 +84,8 @@ int cmd_srun(struct cli *c) {
         opt_fini(&r);
         return rc;
     }
+    if (s.job.verbose)
+        cli_defined(c, &r);
     s.job.more.interactive = !s.is_inside;
     if (!r.words.n) {
         cli_say(c, "fatal: No command given to execute.");

@@ -11,7 +11,7 @@
 #include "spur/import.h"
 
 enum kind { KIND_NUMBER, KIND_TIME, KIND_YES, KIND_TEXT, KIND_LEVEL, KIND_LICENSES, KIND_HOST, KIND_PORT, KIND_USER, KIND_AUTH,
-            KIND_AUTH_INFO };
+            KIND_AUTH_INFO, KIND_ENFORCE };
 
 /* In the order in which they are written. Several rows may give one key: the last line of the file counts. */
 static const struct row {
@@ -40,6 +40,7 @@ static const struct row {
     {"MaxArraySize", "scheduler", "max_array_size", KIND_NUMBER, 2, 4000001},
     {"JobRequeue", "scheduler", "job_requeue", KIND_YES, 0, 0},
     {"MaxStepCount", "scheduler", "max_steps", KIND_NUMBER, 1, 10000000},
+    {"EnforcePartLimits", "scheduler", "enforce_part_limits", KIND_ENFORCE, 0, 0},
     {"AuthType", "auth", "plugin", KIND_AUTH, 0, 0},
     {"AuthAltParameters", "auth", "jwt_key_file", KIND_AUTH_INFO, 0, 0},
     {"SlurmUser", "auth", "admins", KIND_USER, 0, 0},
@@ -89,7 +90,6 @@ static const struct other {
     {"TopologyPlugin", "topology/flat", "topology is not supported yet"},
     {"PreemptType", "preempt/none", "preemption is not supported yet"},
     {"PreemptMode", "OFF", "preemption is not supported yet"},
-    {"EnforcePartLimits", "NO", "a job that breaks a partition's limit waits (NO)"},
     {"TrackWCKey", "no", "wckeys are not supported yet"},
     {"PrivateData", "none", "everyone sees all jobs, without their scripts and environments"},
     {"PropagateResourceLimits", "ALL", "a job gets the limits of its submitter's shell"},
@@ -274,6 +274,11 @@ static bool print(struct import *im, const struct value *v, struct str *out) {
         str_addc(out, ']');
         return true;
     case KIND_AUTH: return auth(im, v, out);
+    case KIND_ENFORCE:
+        if (!import_is(v->text, "ALL") && !import_is(v->text, "YES") && !import_is(v->text, "ANY") && !import_is(v->text, "NO"))
+            return no_value(im, v, "must be NO, ANY or ALL");
+        import_quoted(import_is(v->text, "NO") ? "NO" : import_is(v->text, "ANY") ? "ANY" : "ALL", out);
+        return true;
     case KIND_AUTH_INFO: return auth_info(im, v, out);
     }
     return false;

@@ -283,11 +283,18 @@ const struct opt_item *opt_find(const struct opt_run *r, const char *name) {
 #define HELP_COLUMN 30
 
 void opt_help(const struct opt_table *t, const char *prog, struct str *out) {
+    bool is_help = false; /* those that tell of the command come last, as with Slurm */
     str_addf(out, "Usage: %s %s\n\n", prog, t->usage);
-    for (size_t i = 0; i < t->n; i++) {
-        const struct opt_row *o = &t->row[i];
+    for (size_t i = 0; i < 2 * t->n; i++) {
+        const struct opt_row *o = &t->row[i % t->n];
         if (o->kind == OPT_NOT_YET || o->flags & OPT_HIDDEN)
             continue;
+        bool tells = o->kind == OPT_HELP || o->kind == OPT_USAGE || o->kind == OPT_VERSION;
+        if (tells != (i >= t->n))
+            continue;
+        if (tells && !is_help)
+            str_add(out, "\nHelp options:\n");
+        is_help = tells;
         auto_str left = {0};
         if (o->letter)
             str_addf(&left, "  -%c%s", o->letter, o->name ? ", " : "");

@@ -117,7 +117,7 @@ static const char *not_there(const struct scontrol *s, const char *node) {
 /* "12", "12.0", "12.batch"; both are wanted as they are written. */
 int scontrol_listpids(struct scontrol *s) {
     struct processes list = {0};
-    const char *wanted = s->n ? s->word[0] : "", *node = s->n > 1 ? s->word[1] : NULL;
+    const char *wanted = s->n ? cli_sluids(s->c, s->word[0]) : "", *node = s->n > 1 ? s->word[1] : NULL;
     const char *dot = strchr(wanted, '.');
     autofree char *job = xstrndup(wanted, strcspn(wanted, "."));
     uint64_t id = 0;

@@ -95,8 +95,8 @@ static int fill(struct srun_step *st, struct step_spec *p) {
         .time_limit_min = j->time_limit_min == TIME_LIMIT_NONE ? 0 : j->time_limit_min, .overlap = s->overlap,
         .exact = s->exact, .kill_on_bad_exit = s->bad_exit == BAD_EXIT_KILLS, /* not -W: that counts over all nodes, here */
         .submit_line = j->submit_line, .submit_host = j->submit_host, .work_dir = j->work_dir,
-        .cyclic = s->distribution && str_eq(s->distribution, "cyclic"), .pty = s->pty,
-        .features = s->job.more.features};
+        .cyclic = str_eq(s->job.distribution, "cyclic"), .pty = s->pty,
+        .features = s->job.more.features, .overcommit = s->job.more.overcommit};
     if (st->alloc) { /* what the job was given is the step's */
         p->mem_node_mb = p->mem_cpu_mb = 0;
         p->req_nodes = p->exc_nodes = NULL;
@@ -157,6 +157,23 @@ static int ask_until_room(struct srun_step *st, struct step_spec *p, struct err 
     return rc;
 }
 
+/* "jobid 107: nodes(3):`n[1-3]', cpu counts: 4(x2),1(x1)": tools read it. */
+static void say_nodes(const struct srun_step *st) {
+    const struct job *j = st->job;
+    if (!j || !j->n_nodes)
+        return;
+    auto_str list = {0}, counts = {0};
+    const char **name = xcalloc(j->n_nodes, sizeof(*name));
+    for (uint32_t i = 0, same; i < j->n_nodes; i += same) {
+        for (same = 0; i + same < j->n_nodes && j->nodes[i + same].cpus == j->nodes[i].cpus; same++)
+            name[i + same] = j->nodes[i + same].name;
+        str_addf(&counts, "%s%u(x%u)", i ? "," : "", j->nodes[i].cpus, same);
+    }
+    hostlist_compact(name, j->n_nodes, &list);
+    cli_say(st->s->job.c, "jobid %u: nodes(%u):`%s', cpu counts: %s", st->job_id, j->n_nodes, str_text(&list), str_text(&counts));
+    free(name);
+}
+
 /* More for a task than the job has for one. */
 static void say_cpus(struct srun_step *st, const struct step_spec *p) {
     uint64_t of_job = 0;
@@ -195,6 +212,8 @@ int srun_step_start(struct srun_step *st) {
     }
     if (st->reply.job)
         st->job = st->reply.job;
+    if (s->job.verbose)
+        say_nodes(st);
     return 0;
 }
 

@@ -23,6 +23,9 @@ REC_DECLARE(node_overlay, NODE_OVERLAY_FIELDS)
 #define LICENSE_FIELDS(F) F(STR, name, 1, _) F(U32, count, 2, _)
 REC_DECLARE(license, LICENSE_FIELDS)
 
+/* Whether a job that breaks limits of its partitions is refused: never, when it breaks those of all, of any. */
+enum enforce { ENFORCE_NO = 0, ENFORCE_ANY = 1, ENFORCE_ALL = 2 };
+
 /* The replicated part of spur.conf. Made by core/model/config from the file, carried by command config_set. */
 #define RCONF_FIELDS(F)                                                                                                \
     F(BYTES, hash, 1, _) /* of the replicated part's text, 32 bytes */                                                 \
@@ -57,7 +60,8 @@ REC_DECLARE(license, LICENSE_FIELDS)
     F(BOOL, no_requeue, 30, _)        /* JobRequeue=0: jobs are not queued again unless they ask for it */            \
     F(U32, attend_secs, 31, _)        /* an interactive job ends when its client was not heard of for so long */      \
     F(U32, batch_starts, 32, _)       /* starts in one command of the planner */                                      \
-    F(U32, flavor, 33, _)             /* enum flavor of core/model/policy.h */
+    F(U32, flavor, 33, _)             /* enum flavor of core/model/policy.h */                                         \
+    F(U32, enforce_part_limits, 34, _) /* enum enforce */
 REC_DECLARE(rconf, RCONF_FIELDS)
 
 /* The first overlay that names the node, or selects its labels; NULL: none. */

@@ -87,8 +87,7 @@ static void add_hosts(struct rows *rows, const struct conf *c) {
 }
 
 static void add_fixed(struct rows *rows, const struct conf *c) {
-    static const char *const fixed[][2] = {{"EnforcePartLimits", "NO"},
-                                           {"PriorityType", "priority/multifactor"},
+    static const char *const fixed[][2] = {{"PriorityType", "priority/multifactor"},
                                            {"SchedulerType", "sched/backfill"},
                                            {"SelectType", "select/cons_tres"}};
     for (size_t i = 0; i < ARRAY_LEN(fixed); i++)

@@ -100,7 +100,8 @@ int node_count_parse(const char *s, uint32_t *out_min, uint32_t *out_max, struct
     const char *dash = strchr(s, '-');
     if (strchr(s, ','))
         return err_set(e, E_UNSUPPORTED, "Lists of node counts are not supported yet: %s", s);
-    int rc = node_count(s, dash ? (size_t)(dash - s) : strlen(s), &min, e);
+    /* "-4": up to four, as Slurm takes it */
+    int rc = dash == s && dash[1] ? 0 : node_count(s, dash ? (size_t)(dash - s) : strlen(s), &min, e);
     if (rc)
         return rc;
     if (!dash) {

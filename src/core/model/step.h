@@ -37,7 +37,8 @@
     F(BOOL, cyclic, 20, _)        /* -m cyclic; else block */                                                         \
     F(BOOL, pty, 21, _)                                                                                               \
     F(BOOL, immediate, 22, _)     /* refuse instead of waiting for room */                                            \
-    F(STR, features, 23, _)       /* -C: names joined by & and |; its nodes have them */
+    F(STR, features, 23, _)       /* -C: names joined by & and |; its nodes have them */                              \
+    F(BOOL, overcommit, 24, _)    /* -O: tasks need no CPU each */
 REC_DECLARE(step_spec, STEP_SPEC_FIELDS)
 
 /* A step's share of one node. */

@@ -62,7 +62,7 @@ static void set_nodes(struct ask_size *a, const struct job_spec *s, const struct
 struct ask_size ask_size_of(const struct job *j, const struct part *p, const struct part *first, const struct rconf *conf) {
     const struct job_spec *s = j->spec;
     struct ask_size a = {0};
-    a.n_tasks = MAX(s->n_tasks, 1);
+    a.n_tasks = job_spec_more(s)->overcommit ? MIN(MAX(s->min_nodes, 1), MAX(s->n_tasks, 1)) : MAX(s->n_tasks, 1);
     a.cpus_per_task = MAX(s->cpus_per_task, 1);
     a.limit_min = gate_time_limit(j, p, first, conf);
     set_memory(&a, s, conf);

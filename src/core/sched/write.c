@@ -110,6 +110,14 @@ static struct job_node *write_nodes(struct pass *p, const struct seat *seat, con
     return nodes;
 }
 
+/* With -O the seats are for one task each; all tasks are told. */
+static const struct job_node *start_nodes(struct pass *p, const struct job_spec *s) {
+    struct job_node *nodes = write_nodes(p, p->select.pick, p->select.claim, p->select.n_pick, true);
+    if (job_spec_more(s)->overcommit)
+        sched_spread_tasks(MAX(s->n_tasks, p->select.n_pick), s->cpus_per_task, nodes, p->select.n_pick);
+    return nodes;
+}
+
 static void keep_choice(struct pass *p, const struct license_take *lic, struct sched_start *st) {
     if (!lic->is_choice || !lic->n)
         return;
@@ -130,7 +138,7 @@ void pass_write_start(struct pass *p, const struct waiting *w, const struct ask 
     struct sched_start *st = &plan->starts[plan->n_starts++];
     *st = (struct sched_start){.job_id = w->job->id,
                                .partition = arena_strdup(p->out, p->s->grid.part[a->size.part].rec->name),
-                               .nodes = write_nodes(p, p->select.pick, p->select.claim, p->select.n_pick, true),
+                               .nodes = start_nodes(p, w->job->spec),
                                .n_nodes = p->select.n_pick,
                                .time_limit_min = a->size.limit_min,
                                .array_task = w->is_array ? w->task + 1 : 0};

@@ -166,7 +166,7 @@ static uint64_t fit_mem(const struct layout *l, const struct room_on *r, uint64_
 }
 
 static uint32_t fit(const struct layout *l, const struct room_on *r) {
-    uint64_t most = r->cpus / l->cpus_per_task;
+    uint64_t most = !l->s->overcommit ? r->cpus / l->cpus_per_task : r->cpus ? l->n_tasks : 0;
     if (l->s->tasks_per_node)
         most = MIN(most, (uint64_t)l->s->tasks_per_node);
     if (l->checks_mem)
@@ -247,12 +247,15 @@ static void spread(struct layout *l) {
         l->on[i].n_tasks = l->on[i].is_taken;
         left -= l->on[i].is_taken;
     }
+    uint32_t n_taken = l->n_tasks - left, each = (l->n_tasks + MAX(n_taken, 1u) - 1) / MAX(n_taken, 1u);
     while (left) {
         for (uint32_t i = 0; i < l->n_on && left; i++) {
             struct room_on *r = &l->on[i];
             uint32_t more = r->is_taken ? MIN(left, r->most_tasks - r->n_tasks) : 0;
             if (l->s->cyclic)
                 more = MIN(more, 1u);
+            else if (l->s->overcommit) /* no CPU says how many: the same everywhere, but for the last ones */
+                more = MIN(more, each - MIN(each, r->n_tasks));
             r->n_tasks += more;
             left -= more;
         }
@@ -321,7 +324,7 @@ static bool is_exact(const struct layout *l) {
 }
 
 static uint32_t cpus_of(const struct layout *l, const struct room_on *r) {
-    return is_exact(l) ? r->n_tasks * l->cpus_per_task : r->cpus;
+    return is_exact(l) ? (uint32_t)MIN((uint64_t)r->n_tasks * l->cpus_per_task, r->cpus) : r->cpus;
 }
 
 static uint64_t mem_of(const struct layout *l, const struct room_on *r) {

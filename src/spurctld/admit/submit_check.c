@@ -58,6 +58,11 @@ static int check_caller(struct check *st) {
     struct job_spec *s = &st->sub->spec;
     s->uid = st->who->uid;
     s->gid = st->who->gid;
+    if (job_spec_more(s)->priority && !st->who->is_admin) { /* as Slurm: not taken, and not told */
+        struct job_more *more = arena_memdup(&st->sub->arena, s->more, sizeof(*more));
+        more->priority = 0;
+        s->more = more;
+    }
     s->user = arena_strdup(&st->sub->arena, st->who->user);
     s->group = arena_strdup(&st->sub->arena, st->who->group);
     return 0;
@@ -207,9 +212,58 @@ static int check_could_run(struct check *st) {
     return check_possible(&st->view, &j, st->e);
 }
 
+/* What there is in a partition. A node that is named and not there yet may have anything. */
+struct extent {
+    uint64_t nodes, cpus;
+    bool is_open;
+};
+
+static struct extent extent_of(const struct view *v, const struct part *p) {
+    struct extent x = {0};
+    const struct node *n;
+    for (uint64_t k = 0; (n = view_next_node(v, &k)); k++) {
+        bool is_in = part_has_node(p, n);
+        x.nodes += is_in;
+        x.cpus += is_in ? n->cpus : 0;
+    }
+    x.is_open = !x.nodes || (!p->all_nodes && p->n_nodes > x.nodes);
+    return x;
+}
+
+/* 0, or which limit of the partition the job breaks. */
+static int broken_limit(const struct check *st, const struct part *p) {
+    const struct job_spec *s = &st->sub->spec;
+    struct extent x = extent_of(&st->view, p);
+    uint64_t cpus = job_spec_more(s)->overcommit ? s->min_nodes : (uint64_t)s->n_tasks * MAX(s->cpus_per_task, 1u);
+    if (!x.is_open && cpus > x.cpus)
+        return E_STEP_TOO_BIG;
+    if ((p->max_nodes && s->min_nodes > p->max_nodes) || (s->max_nodes && s->max_nodes < p->min_nodes))
+        return E_NODES_UNAVAIL;
+    if (!x.is_open && s->min_nodes > x.nodes)
+        return E_NODES_UNAVAIL;
+    if (s->time_limit_min && p->max_time_min && s->time_limit_min > p->max_time_min)
+        return E_TIME_LIMIT;
+    return 0;
+}
+
+static int check_part_limits(struct check *st) {
+    uint32_t enforce = room_rconf(st->sub->room)->enforce_part_limits;
+    int first = 0;
+    bool any_good = false;
+    for (const char *at = st->sub->spec.partition; enforce != ENFORCE_NO && *at;) {
+        size_t n = strcspn(at, ",");
+        const struct part *p = view_find_part(&st->view, arena_strndup(&st->sub->arena, at, n));
+        int rc = p ? broken_limit(st, p) : 0;
+        any_good |= !rc;
+        first = first ? first : rc;
+        at += n + (at[n] == ',');
+    }
+    return first && (enforce == ENFORCE_ALL || !any_good) ? err_set(st->e, first, NULL) : 0;
+}
+
 static int (*const steps[])(struct check *st) = {
     check_sizes, check_caller, check_script,     fill_defaults,   check_partition,
-    check_array, check_times,  check_dependency, check_could_run,
+    check_array, check_times,  check_dependency, check_could_run, check_part_limits,
 };
 
 int submission_check(struct submission *sub, const struct who *who, const struct submit_request *req, struct err *e) {

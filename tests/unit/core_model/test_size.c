@@ -65,7 +65,7 @@ static void node_counts(void **state) {
     static const struct {
         const char *text;
         uint32_t min, max;
-    } rows[] = {{"2", 2, 2}, {"1-4", 1, 4}, {"2k", 2048, 2048}, {"0", 0, 0}, {"3-3", 3, 3}, {"0-2", 1, 2}, {"1-1k", 1, 1024}};
+    } rows[] = {{"2", 2, 2}, {"1-4", 1, 4}, {"2k", 2048, 2048}, {"0", 0, 0}, {"3-3", 3, 3}, {"0-2", 1, 2}, {"1-1k", 1, 1024}, {"-4", 1, 4}};
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         uint32_t min = 9, max = 9;
         assert_int_equal(node_range_parse(rows[i].text, &min, &max), 0);
@@ -77,6 +77,7 @@ static void node_counts(void **state) {
         int code;
     } bad[] = {{"x", "\"x\" is not a valid node count", E_SYNTAX},
                {"", "\"\" is not a valid node count", E_SYNTAX},
+               {"-", "\"\" is not a valid node count", E_SYNTAX},
                {"3-2", "Maximum node count 2 is less than minimum node count 3", E_SYNTAX},
                {"2-", "Maximum node count -1 is less than minimum node count 2", E_SYNTAX},
                {"1-2-3", "\"2-3\" is not a valid node count", E_SYNTAX},

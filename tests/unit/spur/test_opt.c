@@ -169,13 +169,14 @@ static void help_is_what_the_table_says(void **state) {
     assert_int_equal(r.exit_code, 0);
     assert_string_equal(str_text(&r.out), "Usage: prog [OPTIONS]\n\n"
                                           "  -f, --flag                  a flag\n"
-                                          "  -h, --help                  help\n"
                                           "  -j, --jobs[=ids]            ids\n"
                                           "  -n, --number[=value]        a number\n"
                                           "  -t, --text=text             a text\n"
                                           "      --text-more=text        another\n"
-                                          "      --usage                 usage\n"
                                           "  -v, --verbose               more\n"
+                                          "\nHelp options:\n"
+                                          "  -h, --help                  help\n"
+                                          "      --usage                 usage\n"
                                           "  -V, --version               version\n");
     opt_fini(&r);
     assert_false(run(&r, &table, &v, "--usage"));

@@ -109,7 +109,6 @@ static void refusals(void **state) {
         {"--oversubscribe=x", 255, "sbatch: option '--oversubscribe' doesn't allow an argument\n"
                                    "Try \"sbatch --help\" for more information\n"},
         {"--switches=1", 1, "sbatch: error: option --switches is not supported yet (see docs/compatibility.md)\n"},
-        {"-O", 1, "sbatch: error: option --overcommit is not supported yet (see docs/compatibility.md)\n"},
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct fixture f;
