@@ -142,5 +142,9 @@ void priority_scale_of(const struct view *v, struct priority_scale *out) {
 uint64_t sched_priority(const struct view *v, const struct job *j, int64_t now_unix) {
     struct priority_scale s;
     priority_scale_of(v, &s);
-    return priority_of(&s, j, factor_of(v, j->spec->partition), now_unix);
+    return priority_in(&s, v, j, now_unix);
+}
+
+uint64_t priority_in(const struct priority_scale *s, const struct view *v, const struct job *j, int64_t now_unix) {
+    return priority_of(s, j, factor_of(v, j->spec->partition), now_unix);
 }

@@ -24,6 +24,8 @@ struct priority_points {
     bool is_set; /* by an administrator: the parts don't count */
 };
 void priority_scale_of(const struct view *v, struct priority_scale *out); /* looks at every node */
+/* sched_priority, for many jobs of one view. */
+uint64_t priority_in(const struct priority_scale *s, const struct view *v, const struct job *j, int64_t now_unix);
 /* `factor`: of one partition. Returns the sum; 0: held. */
 uint64_t priority_points_of(const struct priority_scale *s, const struct job *j, uint32_t factor, int64_t now,
                             struct priority_points *out);

@@ -24,7 +24,7 @@ struct asking {
     struct plan_notes *notes;
     VEC(struct width) widths;
     int64_t now_unix;
-    struct priority_scale scale; /* with with_parts */
+    struct priority_scale scale;
     bool hides; /* jobs of hidden partitions are left out */
     int code;
     struct err why;
@@ -123,11 +123,25 @@ static void add_parts(struct asking *q, const struct job *j, struct job_info *in
     vec_fini(&list);
 }
 
+/* What a list leaves out is a third of a plain job, and no list shows it. */
+static const struct job *for_list(struct asking *q, const struct job *j) {
+    struct job *copy = arena_memdup(&q->arena, j, sizeof(*j));
+    struct job_spec *spec = arena_memdup(&q->arena, j->spec, sizeof(*spec));
+    spec->rlimits = NULL;
+    spec->n_rlimits = 0;
+    spec->script_hash = spec->env_hash = NULL;
+    spec->n_script_hash = spec->n_env_hash = 0;
+    copy->spec = spec;
+    return copy;
+}
+
 static struct job_info info_of(struct asking *q, const struct job *j) {
     const struct sched_note *note = j->state == JOB_PENDING ? plan_note(q->notes, j->id) : NULL;
     struct job_info info = {.reason = j->reason};
     info.least_nodes = j->state == JOB_PENDING ? least_nodes(q, j) : 0;
-    info.job = query_visible(&q->who, j, &q->arena, &info.is_yours);
+    info.job = query_in_tiers(&q->view, query_visible(&q->who, j, &q->arena, &info.is_yours), &q->arena);
+    if (!q->req.n_job_ids)
+        info.job = for_list(q, info.job);
     if (q->req.with_parts && j->state == JOB_PENDING)
         add_parts(q, j, &info);
     info.limit_min = j->time_limit_min ? 0 : sched_time_limit(&q->view, j);
@@ -141,7 +155,7 @@ static struct job_info info_of(struct asking *q, const struct job *j) {
         if (!j->hold)
             add_detail(q, j->id, &info);
     } else if (j->state == JOB_PENDING) {
-        info.priority = sched_priority(&q->view, j, q->now_unix);
+        info.priority = priority_in(&q->scale, &q->view, j, q->now_unix);
     } else {
         info.priority = j->hold ? 0 : 1;
     }
@@ -239,8 +253,7 @@ static void work(void *arg) {
     struct asking *q = arg;
     infos list = {0};
     const struct job *j;
-    if (q->req.with_parts)
-        priority_scale_of(&q->view, &q->scale);
+    priority_scale_of(&q->view, &q->scale);
     if (q->req.n_job_ids)
         by_ids(q, &list);
     else if (q->req.n_sluids)
