@@ -316,24 +316,47 @@ FIELD(cpu_time_raw) {
     str_addf(out, "%lld", (long long)(secs_of(row, env) * cpus_of(row)));
 }
 
+/* What no job here can have yet, as for one that didn't ask for it. */
+FIELD(nothing) {
+}
+FIELD(over_subscribe) {
+    if (!IS_STEP(row))
+        str_add(out, job_spec_more(SPEC(row))->oversubscribe ? "YES" : "NO");
+}
+static int64_t planned_cpu_secs(const void *row, const void *env) {
+    const struct job *j = JOB(row);
+    int64_t from = j->eligible_unix ? j->eligible_unix : j->submit_ms / 1000;
+    int64_t to = j->start_ms ? j->start_ms / 1000 : j->end_ms ? j->end_ms / 1000 : ENV(env)->now_unix;
+    return MAX(to - from, (int64_t)0) * job_cpus(INFO(row));
+}
+FIELD(planned_cpu) {
+    if (!IS_STEP(row))
+        duration_print_long(planned_cpu_secs(row, env), out);
+}
+FIELD(planned_cpu_raw) {
+    if (!IS_STEP(row))
+        str_addf(out, "%lld", (long long)planned_cpu_secs(row, env));
+}
+
 #define COL(head, width, fn) {0, #head, #head, fn, NULL, width}
 static const struct table_field rows[] = {
-    COL(Account, 10, account), COL(AllocCPUS, 10, alloc_cpus), COL(AllocNodes, 10, alloc_nodes),
-    COL(AllocTRES, 10, alloc_tres), COL(AveCPU, 10, ave_cpu), COL(AveRSS, 10, max_rss), COL(Cluster, 10, cluster),
-    COL(Comment, 14, comment), COL(Constraints, 15, constraints), COL(CPUTime, 10, cpu_time_alloc), COL(CPUTimeRAW, 10, cpu_time_raw),
+    COL(Account, 10, account), COL(AdminComment, 14, nothing), COL(AllocCPUS, 10, alloc_cpus), COL(AllocNodes, 10, alloc_nodes),
+    COL(AllocTRES, 10, alloc_tres), COL(AveCPU, 10, ave_cpu), COL(AveRSS, 10, max_rss), COL(BlockID, 16, nothing), COL(Cluster, 10, cluster),
+    COL(Comment, 14, comment), COL(Constraints, 15, constraints), COL(Container, 19, nothing), COL(CPUTime, 10, cpu_time_alloc), COL(CPUTimeRAW, 10, cpu_time_raw),
     COL(DerivedExitCode, 15, derived_exit_code), COL(Elapsed, 10, elapsed), COL(ElapsedRaw, 10, elapsed_raw),
-    COL(Eligible, 19, eligible), COL(End, 19, end), COL(Exclusive, 10, exclusive), COL(ExitCode, 8, exit_code), COL(GID, 6, gid),
+    COL(Eligible, 19, eligible), COL(End, 19, end), COL(Exclusive, 10, exclusive), COL(ExitCode, 8, exit_code), COL(Extra, 19, nothing), COL(GID, 6, gid),
     COL(Group, 9, group), COL(JobID, -12, id), COL(JobIDRaw, -12, id_raw), COL(JobName, 10, name),
     COL(Licenses, 10, licenses), COL(MaxRSS, 10, max_rss), COL(MaxRSSNode, 10, max_rss_node), COL(MaxRSSTask, 10, max_rss_task),
-    COL(MinCPU, 10, ave_cpu), COL(MinCPUNode, 10, max_rss_node), COL(MinCPUTask, 10, max_rss_task),
+    COL(McsLabel, 20, nothing), COL(MinCPU, 10, ave_cpu), COL(MinCPUNode, 10, max_rss_node), COL(MinCPUTask, 10, max_rss_task),
     COL(NCPUS, 10, alloc_cpus), COL(NNodes, 8, n_nodes), COL(NodeList, 15, node_list), COL(NTasks, 8, n_tasks),
-    COL(Partition, 10, partition), COL(Planned, 10, planned), COL(Priority, 10, priority), COL(QOS, 10, qos), COL(Reason, 22, reason),
-    COL(ReqCPUS, 8, req_cpus), COL(ReqMem, 10, req_mem), COL(ReqNodes, 8, req_nodes), COL(ReqTRES, 10, req_tres),
+    COL(OverSubscribe, 13, over_subscribe), COL(Partition, 10, partition), COL(Planned, 10, planned),
+    COL(PlannedCPU, 10, planned_cpu), COL(PlannedCPURAW, 13, planned_cpu_raw), COL(Priority, 10, priority), COL(QOS, 10, qos), COL(QOSREQ, 10, qos), COL(Reason, 22, reason),
+    COL(ReqCPUS, 8, req_cpus), COL(ReqMem, 10, req_mem), COL(ReqNodes, 8, req_nodes), COL(ReqReservation, 20, nothing), COL(ReqTRES, 10, req_tres), COL(Reservation, 20, nothing), COL(ReservationId, 13, nothing),
     COL(Restarts, 8, restarts), COL(SLUID, 14, sluid), COL(Start, 19, start), COL(State, 10, state),
     COL(StdErr, 20, std_err), COL(StdIn, 20, std_in), COL(StdOut, 20, std_out), COL(Submit, 19, submit),
-    COL(SubmitLine, 20, submit_line), COL(Suspended, 10, suspended), COL(SystemCPU, 10, system_cpu),
+    COL(SubmitLine, 20, submit_line), COL(Suspended, 10, suspended), COL(SystemComment, 20, nothing), COL(SystemCPU, 10, system_cpu),
     COL(Timelimit, 10, time_limit), COL(TimelimitRaw, 12, time_limit_raw), COL(TotalCPU, 10, total_cpu),
-    COL(UID, 6, uid), COL(User, 9, user), COL(UserCPU, 10, user_cpu), COL(WorkDir, 20, work_dir),
+    COL(UID, 6, uid), COL(User, 9, user), COL(UserCPU, 10, user_cpu), COL(WCKey, 10, nothing), COL(WorkDir, 20, work_dir),
 };
 
 const struct table_fields *sacct_fields(void) {
@@ -342,14 +365,14 @@ const struct table_fields *sacct_fields(void) {
 }
 
 static const char later[] =
-    "AdminComment,AssocID,AveCPUFreq,AveDiskRead,AveDiskWrite,AvePages,AveVMSize,BlockID,ConsumedEnergy,"
-    "ConsumedEnergyRaw,Container,DBIndex,Extra,FailedNode,Flags,Layout,MaxDiskRead,MaxDiskReadNode,"
+    "AssocID,AveCPUFreq,AveDiskRead,AveDiskWrite,AvePages,AveVMSize,ConsumedEnergy,"
+    "ConsumedEnergyRaw,DBIndex,FailedNode,Flags,Layout,MaxDiskRead,MaxDiskReadNode,"
     "MaxDiskReadTask,MaxDiskWrite,MaxDiskWriteNode,MaxDiskWriteTask,MaxPages,MaxPagesNode,MaxPagesTask,MaxVMSize,"
-    "MaxVMSizeNode,MaxVMSizeTask,McsLabel,OriginalSLUID,OverSubscribe,PlannedCPU,PlannedCPURAW,QOSRAW,QOSREQ,"
-    "ReqCPUFreq,ReqCPUFreqGov,ReqCPUFreqMax,ReqCPUFreqMin,Reservation,ReservationId,ReqReservation,SegmentSize,"
-    "SystemComment,TRESUsageInAve,TRESUsageInMax,TRESUsageInMaxNode,TRESUsageInMaxTask,TRESUsageInMin,"
+    "MaxVMSizeNode,MaxVMSizeTask,OriginalSLUID,QOSRAW,"
+    "ReqCPUFreq,ReqCPUFreqGov,ReqCPUFreqMax,ReqCPUFreqMin,SegmentSize,"
+    "TRESUsageInAve,TRESUsageInMax,TRESUsageInMaxNode,TRESUsageInMaxTask,TRESUsageInMin,"
     "TRESUsageInMinNode,TRESUsageInMinTask,TRESUsageInTot,TRESUsageOutAve,TRESUsageOutMax,TRESUsageOutMaxNode,"
-    "TRESUsageOutMaxTask,TRESUsageOutMin,TRESUsageOutMinNode,TRESUsageOutMinTask,TRESUsageOutTot,WCKey,WCKeyID";
+    "TRESUsageOutMaxTask,TRESUsageOutMin,TRESUsageOutMinNode,TRESUsageOutMinTask,TRESUsageOutTot,WCKeyID";
 
 bool sacct_field_is_later(const char *name, size_t n) {
     for (const char *at = later; *at; at += strcspn(at, ","), at += *at == ',')

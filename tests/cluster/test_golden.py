@@ -417,7 +417,7 @@ def test_sacct(new_cluster):
 
 def test_sacct_errors(shared):
     assert said(shared, "sacct -a -o bogusfield") == (1, "", 'sacct: error: Invalid field requested: "bogusfield"\n')
-    assert said(shared, "sacct -o wckey")[::2] == (1, "sacct: error: field wckey is not supported yet (see docs/compatibility.md)\n")
+    assert said(shared, "sacct -o maxvmsize")[::2] == (1, "sacct: error: field maxvmsize is not supported yet (see docs/compatibility.md)\n")
     assert said(shared, "sacct -j 1-3")[0] == 1
     assert said(shared, "sacct -u nosuchuser")[0] == 1
     assert said(shared, "sacct -s bogus")[0] == 1

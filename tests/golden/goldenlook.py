@@ -12,6 +12,7 @@ EACH_RUN = [
     (r"\(1[67]\d{8}\)", "(UNIX)"),
     (r"(?<![\d:.])\d:\d\d(?![\d:])", "=M:SS"),
     (r"\bRunTime=\S+", "RunTime=T"),
+    (r"(?<=[ |])00:00:0\d(?=[ |])", "00:00:0S"),
     (r"\bPriority=[1-9]\d*", "Priority=P"),
     (r"\bs[0-9A-Z]{13}\b", "SLUID"),
     (r"\bAllocNode:Sid=\S+", "AllocNode:Sid=S"),
@@ -19,19 +20,23 @@ EACH_RUN = [
     (r"\b\d+\.\d+\.\d+\.\d+\b *", "ADDR "),
     (r"\b(26\.05\.5|0\.1\.0)\b *", "VER "),
     (r"(?<![\d:])\d+:\d:\d(?![\d:])", "=S:C:T"),
+    (r"\b(Sockets|CoresPerSocket|ThreadsPerCore|TmpDisk)=\d+", r"\1=N"),
+    (r"\bSrunHost:Pid=(\S+):\d+", r"SrunHost:Pid=\1:P"),
     (r"\b(CPULoad|FreeMem|Version|OS|NodeAddr|Port|BcastAddr)=(Linux .*|\S+)", r"\1=V"),
 ]
 # What only some commands measure.
 MEASURED = [
+    (r"sdiag", [(r"^(.*:) *\d+$", r"\1 N"), (r'"number": 1\d{9}', '"number": UNIX')]),
     (r"squeue .*%Q", [(r"\|0\.\d{14}\|\d+\|", "|P|P|")]),
     (r"sinfo .*(-Nl|-N -l)", [(r"^((?:\S+ +){6}\d+)( +\d+)", r"\1 DISK")]),
     (r"sinfo .*(port|cores|sockets|disk|%.?[XYZd]|%all)", [(r"(?<=\|)\d+\+?(?= ?\|)", "#"), (r"(?<= )\d+\+? *(?=$| )", "")]),
-    (r"sinfo .*(%[eO]|%all|freemem|cpusload)", [(r"\b\d+\.\d\d\b", "=LOAD"), (r"(?<![\d:])\d{4,6}\b(?=\||$| )", "=FREE")]),
+    (r"sinfo .*(%[eO]|%all|freemem|cpusload)", [(r"\b\d+\.\d\d(-\d+\.\d\d)?\b *", "LOAD "), (r"(?<![\d:])\d{4,6}(-\d{4,6})?\b(?=\||$| ) *", "FREE ")]),
 ]
-SIZES = re.compile(r"%[cmzCdefXYZO]|cpus|memory|node n|S:C:T|-Nl|-N -l|gres|disk|sockets")
+SIZES = re.compile(r"%[cmzCdefXYZO]|cpus|memory|node n|S:C:T|-Nl|-N -l|gres|disk|sockets|%\.3N|nodelist:3|r\[1-2\]|printf")
 
 
 def is_about_sizes(block):
+    """Or about the length or look of names."""
     return bool(SIZES.search(block.command))
 
 
@@ -74,6 +79,9 @@ def recorded(w, line, left):
         return m[1] + was if left or len(m[1]) < 2 or room < 1 else " " * room + was
 
     line = ID.sub(id_back, line)
+    line = re.sub(r"(?<=slurm-)\d+", lambda m: theirs.get(m[0], m[0]), line)
+    for ours, name in w.users():  # on the right of its column
+        line = re.sub(rf"(?<=  )CANCELLED by {ours}\b", " " * (len(ours) - len(name)) + f"CANCELLED by {name}", line)
     for ours, name in w.users():
         line = back(line, ours, name, left)
     return w.recorded(line)
@@ -87,11 +95,14 @@ def plain(w, text):
     return leave_out(recorded(w, text, True), EACH_RUN).strip()
 
 
-NOT_THESE = {"associd": "there are no associations yet", "priority": "made of other factors", "prioritylong": "made of other factors"}
+NOT_THESE = {"Name": "the sentence before the fields", "tres": "recorded 20 characters wide", "associd": "there are no associations yet", "priority": "made of other factors", "prioritylong": "made of other factors"}
 
 
-def learn(w, block, out):
+def learn(w, block, out, err):
     """The id of a job that the command submitted."""
+    theirs, ours = (re.search(r"job (\d+) queued", text) for text in ("\n".join(block.of("err")), err))
+    if theirs and ours:
+        w.names.ours[theirs[1]] = ours[1]
     for pattern in (r"Submitted batch job (\d+)", r"^(\d+)$"):
         theirs, ours = (re.search(pattern, text.strip()) for text in ("\n".join(block.of("out")), out))
         if theirs and ours and "sbatch" in block.command:
@@ -111,8 +122,10 @@ def compare(w, block, kind, got, exact):
     a, b = ([leave_out(line, rules) for line in lines] for lines in (want, shown))
     if not exact:
         a, b = ([" ".join(line.split()) for line in lines] for lines in (a, b))
-    if is_by_priority(block):  # which is made of other factors here
+    if is_by_priority(block) or block.command.startswith("cat slurm-"):  # which is made of other factors here
         a, b = sorted(a), sorted(x for x in b if x in a or not cut)
+    if block.name.startswith("one:"):  # that recording has no empty line at an end
+        a, b = ([line for i, line in enumerate(lines) if line or any(lines[i:])] for lines in (a, b))
     if a == b[:len(a)] and (cut or len(a) == len(b)):
         return None
     return "\n".join([f"{kind} recorded:", *(f"  {x}|" for x in a), f"{kind} of now:", *(f"  {x}|" for x in b[:len(a) + 12])])
