@@ -118,6 +118,22 @@ void api_fail(struct request *rq, int code, const struct err *why) {
     api_end(rq, true);
 }
 
+void api_on_record(void *arg, int code, const struct err *why, const void *reply) {
+    struct request *rq = arg;
+    if (code)
+        api_fail(rq, code, why);
+    else
+        api_reply(rq, reply);
+}
+
+void api_on_bytes(void *arg, int code, const struct err *why, const void *reply, size_t n) {
+    struct request *rq = arg;
+    if (code)
+        api_fail(rq, code, why);
+    else
+        api_reply_bytes(rq, reply, n);
+}
+
 const struct api_ctl *api_ctl_of(const struct api *a) {
     return &a->ctl;
 }

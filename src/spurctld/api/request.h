@@ -39,6 +39,9 @@ struct request {
 void api_reply(struct request *rq, const void *record);
 void api_reply_bytes(struct request *rq, const void *p, size_t n);
 void api_fail(struct request *rq, int code, const struct err *why);
+/* The same, as the rooms' callbacks: admit_fn and query_fn, with the request as `arg`. */
+void api_on_record(void *arg, int code, const struct err *why, const void *reply);
+void api_on_bytes(void *arg, int code, const struct err *why, const void *reply, size_t n);
 
 #define RPC(service, name, role, leader, class, handler) void handler(struct request *rq);
 #include "spurctld/api/rpc.def"

@@ -8,32 +8,16 @@
 #include "spurctld/api/request.h"
 #include "spurctld/query/query.h"
 
-static void on_record(void *arg, int code, const struct err *why, const void *reply) {
-    struct request *rq = arg;
-    if (code)
-        api_fail(rq, code, why);
-    else
-        api_reply(rq, reply);
-}
-
-static void on_bytes(void *arg, int code, const struct err *why, const void *reply, size_t n) {
-    struct request *rq = arg;
-    if (code)
-        api_fail(rq, code, why);
-    else
-        api_reply_bytes(rq, reply, n);
-}
-
 void rpc_update_partition(struct request *rq) {
-    admit_partition(rq->room, &rq->who, rq->message, on_record, rq);
+    admit_partition(rq->room, &rq->who, rq->message, api_on_record, rq);
 }
 
 void rpc_get_script(struct request *rq) {
-    query_script(rq->room, &rq->who, ((const struct script_request *)rq->message)->job_id, on_bytes, rq);
+    query_script(rq->room, &rq->who, ((const struct script_request *)rq->message)->job_id, api_on_bytes, rq);
 }
 
 void rpc_why(struct request *rq) {
-    query_why(rq->room, rq->message, on_bytes, rq);
+    query_why(rq->room, rq->message, api_on_bytes, rq);
 }
 
 void rpc_get_config(struct request *rq) {

@@ -14,56 +14,40 @@
 #define TOKEN_DEFAULT_SECS 1800u
 #define TOKEN_MOST_SECS (366u * 86400u)
 
-static void on_record(void *arg, int code, const struct err *why, const void *reply) {
-    struct request *rq = arg;
-    if (code)
-        api_fail(rq, code, why);
-    else
-        api_reply(rq, reply);
-}
-
-static void on_bytes(void *arg, int code, const struct err *why, const void *reply, size_t n) {
-    struct request *rq = arg;
-    if (code)
-        api_fail(rq, code, why);
-    else
-        api_reply_bytes(rq, reply, n);
-}
-
 void rpc_submit_job(struct request *rq) {
-    admit_submit(rq->room, &rq->who, rq->message, on_record, rq);
+    admit_submit(rq->room, &rq->who, rq->message, api_on_record, rq);
 }
 
 void rpc_cancel_job(struct request *rq) {
-    admit_cancel(rq->room, &rq->who, rq->message, on_record, rq);
+    admit_cancel(rq->room, &rq->who, rq->message, api_on_record, rq);
 }
 
 void rpc_hold_job(struct request *rq) {
-    admit_hold(rq->room, &rq->who, rq->message, on_record, rq);
+    admit_hold(rq->room, &rq->who, rq->message, api_on_record, rq);
 }
 
 void rpc_requeue_job(struct request *rq) {
-    admit_requeue(rq->room, &rq->who, rq->message, on_record, rq);
+    admit_requeue(rq->room, &rq->who, rq->message, api_on_record, rq);
 }
 
 void rpc_suspend_job(struct request *rq) {
-    admit_suspend(rq->room, &rq->who, rq->message, on_record, rq);
+    admit_suspend(rq->room, &rq->who, rq->message, api_on_record, rq);
 }
 
 void rpc_update_job(struct request *rq) {
-    admit_update(rq->room, &rq->who, rq->message, on_record, rq);
+    admit_update(rq->room, &rq->who, rq->message, api_on_record, rq);
 }
 
 void rpc_update_node(struct request *rq) {
-    admit_update_node(rq->room, &rq->who, rq->message, on_record, rq);
+    admit_update_node(rq->room, &rq->who, rq->message, api_on_record, rq);
 }
 
 void rpc_start_step(struct request *rq) {
-    admit_step_start(rq->room, &rq->who, rq->message, on_record, rq);
+    admit_step_start(rq->room, &rq->who, rq->message, api_on_record, rq);
 }
 
 void rpc_attach_step(struct request *rq) {
-    admit_attach(rq->room, &rq->who, rq->message, on_record, rq);
+    admit_attach(rq->room, &rq->who, rq->message, api_on_record, rq);
 }
 
 /* An answer that waits for a job ends with its client, so that clients that come and go fill no bound. */
@@ -80,25 +64,25 @@ static void leave_with_client(struct request *rq, uint32_t job_id) {
 
 void rpc_attend_job(struct request *rq) {
     leave_with_client(rq, ((const struct attend_request *)rq->message)->job_id);
-    query_attend(rq->room->query, &rq->who, rq->message, on_bytes, rq);
+    query_attend(rq->room->query, &rq->who, rq->message, api_on_bytes, rq);
 }
 
 void rpc_get_jobs(struct request *rq) {
-    query_jobs(rq->room, &rq->who, rq->message, on_bytes, rq);
+    query_jobs(rq->room, &rq->who, rq->message, api_on_bytes, rq);
 }
 
 void rpc_wait_job(struct request *rq) {
     const struct wait_request *req = rq->message;
     leave_with_client(rq, req->job_id);
-    query_wait(rq->room->query, &rq->who, req->job_id, on_bytes, rq);
+    query_wait(rq->room->query, &rq->who, req->job_id, api_on_bytes, rq);
 }
 
 void rpc_get_nodes(struct request *rq) {
-    query_nodes(rq->room, on_bytes, rq);
+    query_nodes(rq->room, api_on_bytes, rq);
 }
 
 void rpc_get_history(struct request *rq) {
-    query_history(rq->room, &rq->who, rq->message, on_bytes, rq);
+    query_history(rq->room, &rq->who, rq->message, api_on_bytes, rq);
 }
 
 void rpc_ping_ctl(struct request *rq) {
@@ -151,30 +135,30 @@ void rpc_make_token(struct request *rq) {
 }
 
 void rpc_join_token(struct request *rq) {
-    admit_join_token(rq->room, &rq->who, rq->message, on_record, rq);
+    admit_join_token(rq->room, &rq->who, rq->message, api_on_record, rq);
 }
 
 void rpc_reconfigure_ctl(struct request *rq) {
     const struct api_ctl *ctl = api_ctl_of(rq->api);
-    ctl->reconfigure(ctl->ctx, on_record, rq);
+    ctl->reconfigure(ctl->ctx, api_on_record, rq);
 }
 
 void rpc_register_node(struct request *rq) {
-    admit_register(rq->room, rq->message, on_record, rq);
+    admit_register(rq->room, rq->message, api_on_record, rq);
 }
 
 void rpc_leave_node(struct request *rq) {
-    admit_leave(rq->room, rq->message, on_record, rq);
+    admit_leave(rq->room, rq->message, api_on_record, rq);
 }
 
 void rpc_heartbeat_node(struct request *rq) {
-    admit_heartbeat(rq->room, rq->message, on_record, rq);
+    admit_heartbeat(rq->room, rq->message, api_on_record, rq);
 }
 
 void rpc_report_run(struct request *rq) {
-    admit_report(rq->room, rq->message, on_record, rq);
+    admit_report(rq->room, rq->message, api_on_record, rq);
 }
 
 void rpc_report_step(struct request *rq) {
-    admit_step_report(rq->room, rq->message, on_record, rq);
+    admit_step_report(rq->room, rq->message, api_on_record, rq);
 }
