@@ -45,7 +45,7 @@ static const struct opt_row rows[] = {
 const struct opt_table *cmd_sattach_options(void) {
     static const struct opt_table t = {
         .usage = "[OPTIONS...] jobid.stepid",
-        .brief = "[-l] [--layout] [--output-filter=task] [--error-filter=task] jobid.stepid",
+        .brief = "[-l] [--layout] [--output-filter=task] [--error-filter=task] <jobid.stepid>",
         .row = rows, .n = ARRAY_LEN(rows), .usage_exit = 1};
     return &t;
 }
@@ -73,7 +73,7 @@ static int attach(struct sattach *s, const struct job_name *name) {
     struct srun_step st = {.s = &s->run, .job_id = name->target.job_id, .is_attach = true, .in_fd = -1,
                            .only_task = {s->filter[STREAM_OUT], s->filter[STREAM_ERR]}};
     struct attach_request request = {.job_id = name->target.job_id, .step_id = name->step_id + 1};
-    int rc = cli_call(c, WIRE_Controller_Attach, &request, &st.reply, &e);
+    int rc = srun_call(c, WIRE_Controller_Attach, &request, &st.reply, &e);
     if (rc || !st.reply.step || !st.reply.n_tickets || st.reply.n_tickets != st.reply.step->n_nodes) {
         cli_error(c, "Could not get job step info: %s", rc ? e.text : err_sentence(E_PROTOCOL));
         return 1;

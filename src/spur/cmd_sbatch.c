@@ -32,7 +32,7 @@ const struct opt_table *cmd_sbatch_options(void) {
                  "     [--gres=list] [-G n] [-C list] [-L names] [--exclusive] [-s] [--signal=[B:]num[@time]]\n"
                  "     [--ntasks-per-node=n] [--mem-per-cpu=MB] [--time-min=minutes] [--deadline=time]\n"
                  "     [--test-only] [--propagate[=rlimits]] [--requeue] [--no-requeue] [--wait] [--quiet]\n"
-                 "     executable [args...] | --wrap=command",
+                 "     [--wrap=command] executable [args...]",
         .usage_exit = 255, .stop_at_word = true, .words = "files",
         .env_prefix = {"SBATCH_", "SPUR_"},
         .note = "Options of Slurm that are not listed are refused by name: see docs/compatibility.md."};

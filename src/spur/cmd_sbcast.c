@@ -13,6 +13,7 @@
 
 #include "base/mem.h"
 #include "spur/command.h"
+#include "spur/srun.h"
 #include "spur/stream.h"
 
 struct sbcast {
@@ -54,7 +55,7 @@ static const struct opt_row rows[] = {
 };
 
 const struct opt_table *cmd_sbcast_options(void) {
-    static const struct opt_table t = {.usage = "[OPTIONS...] SOURCE DEST", .brief = "[-fpv] [-j jobid] [-t secs] SOURCE DEST",
+    static const struct opt_table t = {.usage = "[OPTIONS...] SOURCE DEST", .brief = "[-fjptv] SOURCE DEST",
                                        .row = rows, .n = ARRAY_LEN(rows), .usage_exit = 1, .env_prefix = {"SBCAST_"}};
     return &t;
 }
@@ -186,7 +187,7 @@ static int bcast(struct sbcast *s, uint32_t job_id, uint32_t step, const char *s
                                .mtime_unix = s->preserve ? st.st_mtime : 0, .size = (uint64_t)st.st_size};
     struct attach_request request = {.job_id = job_id, .step_id = step};
     struct step_reply reply = {0};
-    int rc = cli_call(s->c, WIRE_Controller_Attach, &request, &reply, &e);
+    int rc = srun_call(s->c, WIRE_Controller_Attach, &request, &reply, &e);
     if (rc || !reply.n_tickets) {
         cli_error(s->c, "Job id %u: %s", job_id, rc ? e.text : err_sentence(E_PROTOCOL));
         return 1;

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 #include "spur/command.h"
@@ -36,21 +38,6 @@ int srun_ask_wait(struct opt_run *r, const struct opt_row *o, const char *value)
         return opt_bad(r, 1, "Invalid numeric value \"%s\" for --%s.", value, o->name);
     RUN(r)->wait_secs = (uint32_t)secs;
     return 0;
-}
-
-int srun_ask_distribution(struct opt_run *r, const struct opt_row *o, const char *value) {
-    static const char *const there[] = {"block", "cyclic"};
-    static const char *const later[] = {"arbitrary", "plane", "fcyclic", "pack", "nopack", "*"};
-    size_t n = strcspn(value, ":=,");
-    for (size_t i = 0; i < ARRAY_LEN(there); i++)
-        if (strncasecmp(value, there[i], n) == 0 && strlen(there[i]) == n && !value[n]) {
-            RUN(r)->distribution = there[i];
-            return 0;
-        }
-    for (size_t i = 0; i < ARRAY_LEN(later); i++)
-        if ((strncasecmp(value, later[i], n) == 0 && strlen(later[i]) == n) || value[n])
-            return opt_bad(r, 1, "option --%s=%s is not supported yet (see docs/compatibility.md)", o->name, value);
-    return opt_bad_value(r, o);
 }
 
 int srun_ask_job(struct opt_run *r, const struct opt_row *o, const char *value) {
@@ -158,6 +145,22 @@ static bool check_cpus_per_task(const struct srun *s, const struct opt_run *r) {
     return false;
 }
 
+/* As Slurm: a program named without a path is looked for in the working directory first, then (by the task) in PATH. */
+static void look_here(struct srun *s) {
+    struct arena *a = &s->job.c->arena;
+    const char *name = s->n_argv ? s->argv[0] : "", *dir = s->job.spec.work_dir;
+    autofree char *here = dir && *dir ? realpath(dir, NULL) : getcwd(NULL, 0);
+    struct stat st;
+    if (!*name || strchr(name, '/') || !here)
+        return;
+    const char *path = arena_printf(a, "%s/%s", here, name);
+    if (stat(path, &st) || !S_ISREG(st.st_mode) || access(path, X_OK))
+        return;
+    const char **argv = arena_memdup(a, s->argv, s->n_argv * sizeof(*argv));
+    argv[0] = path;
+    s->argv = argv;
+}
+
 static bool take_words(struct srun *s, const struct opt_run *r) {
     struct arena *a = &s->job.c->arena;
     for (size_t i = 0; i < r->words.n; i++)
@@ -167,6 +170,43 @@ static bool take_words(struct srun *s, const struct opt_run *r) {
         }
     s->argv = arena_memdup(a, r->words.p, r->words.n * sizeof(*r->words.p));
     s->n_argv = (uint32_t)r->words.n;
+    if (!s->multi_prog)
+        look_here(s);
+    return true;
+}
+
+/* The task of an array that is named "12_3": the job that it has become. One that waits is none yet, and never stands for
+ * a sibling. */
+static bool find_task(struct srun *s, uint32_t array_id, uint32_t task) {
+    struct cli *c = s->job.c;
+    struct jobs_request request = {.job_ids = &array_id, .n_job_ids = 1, .with_ended = true};
+    struct jobs_reply reply = {0};
+    struct err e = {0};
+    int rc = cli_call(c, WIRE_Controller_Jobs, &request, &reply, &e);
+    for (uint32_t i = 0; !rc && i < reply.n_jobs; i++) {
+        const struct job *j = reply.jobs[i].job;
+        if (j->array && j->array->task == task + 1)
+            s->job_id = j->id;
+        if (j->array && !j->array->task && array_has(j->array->pending, j->array->n_pending, task))
+            rc = E_JOB_PENDING;
+    }
+    if (!rc && !s->job_id)
+        rc = E_JOB_ID;
+    if (rc)
+        cli_error(c, "Unable to confirm allocation for job %s: %s", s->job_id_text, err_sentence(rc));
+    return rc == 0;
+}
+
+static bool find_job(struct srun *s) {
+    struct cli *c = s->job.c;
+    struct job_name name;
+    if (job_name_parse(cli_sluids(c, s->job_id_text), 0, &c->arena, &name, NULL)) {
+        cli_error(c, "Invalid job id: %s", s->job_id_text);
+        return false;
+    }
+    if (name.target.n_tasks)
+        return find_task(s, name.target.job_id, name.target.tasks->first);
+    s->job_id = name.target.job_id;
     return true;
 }
 
@@ -178,12 +218,8 @@ bool srun_settle(struct srun *s, const struct opt_run *r) {
     if (!take_words(s, r) || (str_eq(s->kind, "srun") && !check_cpus_per_task(s, r)))
         return false;
     if (s->job_id_text) {
-        uint64_t id;
-        if (str_to_u64(cli_sluids(s->job.c, s->job_id_text), JOB_ID_MAX, &id) || !id) {
-            cli_error(s->job.c, "Invalid job id: %s", s->job_id_text);
+        if (!find_job(s))
             return false;
-        }
-        s->job_id = (uint32_t)id;
         s->is_inside = true;
         s->job.more.interactive = false;
     }

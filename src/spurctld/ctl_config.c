@@ -2,6 +2,7 @@
  *
  * The configuration in force, and what was changed by hand beside it.
  */
+#include <pwd.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -21,6 +22,8 @@ void ctl_config(void *ctx, struct config_reply *out, struct arena *a) {
     if (c->listen_text && sscanf(c->listen_text, "listen=%u", &port) == 1)
         shown.listen_addr = arena_printf(a, "[::]:%u", port); /* where it really listens */
     conf_show(&shown, in_force, &text);
+    const struct passwd *pw = getpwuid(geteuid());
+    str_addf(&text, "%-23s = %s(%u)\n%-23s = root(0)\n", "SlurmUser", pw ? pw->pw_name : "", geteuid(), "SlurmdUser");
     *out = (struct config_reply){
         .text = arena_strdup(a, str_text(&text)),
         .now_unix = room_now_unix(&c->room),

@@ -40,3 +40,12 @@ def test_limits_of_partitions(new_cluster, enforce, outcomes):
         if outcome == "refused":
             assert (TOO_MANY if ask == ["-n3"] else "Requested time limit is invalid") in got.stderr
     assert ["EnforcePartLimits", "=", enforce] in [line.split() for line in c.run("scontrol show config").stdout.splitlines()]
+
+
+def test_a_program_is_looked_for_where_the_job_works(shared):
+    program = shared.script("echo here $0", name="hereprog")
+    got = shared.run("srun hereprog")
+    assert got.stdout == f"here {program}\n"
+    (shared.work / "below").mkdir()
+    assert shared.run("srun -D .. hereprog", cwd=shared.work / "below").stdout == f"here {program}\n"
+    assert len(shared.run("srun -N1 --ntasks-per-node=6 -O hostname").stdout.split()) == 6

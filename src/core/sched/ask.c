@@ -68,7 +68,7 @@ struct ask_size ask_size_of(const struct job *j, const struct part *p, const str
     set_memory(&a, s, conf);
     set_nodes(&a, s, p);
     const struct job_more *m = job_spec_more(s);
-    a.tasks_per_node = m->tasks_per_node;
+    a.tasks_per_node = m->overcommit ? 0 : m->tasks_per_node; /* of n_tasks, that is: they are not laid out here */
     a.time_min = m->time_min_min < a.limit_min ? m->time_min_min : 0;
     a.share = share_of(m, p);
     a.is_bounded = m->features && s->max_nodes;
