@@ -44,7 +44,15 @@ SINFO = {
 SPRIO = {"format": ("", "-o %i"), "helpformat": ("", "--helpformat"), "jobs": ("", "-j 9999"), "long": ("", "-l"), "noheader": ("", "-h"), "norm": ("", "-n"),
          "partition": ("", "-p long"), "sort": ("-o %r", "-S -r"), "user": ("", "-u nobody"), "weights": ("", "-w")}
 SDIAG = {"all": (None, ""), "json": ("", "--json"), "reset": ("", "-r"), "sort-by-id": (None, ""), "sort-by-time": (None, ""), "sort-by-time2": (None, "")}
-CASES = {"squeue": SQUEUE, "sinfo": SINFO, "sprio": SPRIO, "sdiag": SDIAG}
+SACCT = {
+    "accounts": ("-a", "-A ml"), "allocations": ("-a", "-X"), "allusers": ("as:nobody", "-a"), "array": ("-a -X", "--array"), "brief": ("-a", "-b"),
+    "delimiter": ("-a -P", "--delimiter=;"), "duplicates": (None, ""), "endtime": ("-a -s F -S now-1hour", "-E now+1hour"), "format": ("-a", "-o jobname"),
+    "helpformat": ("-a", "-e"), "jobs": ("-a", "-j {one}"), "json": ("-a", "--json"), "name": ("-a", "--name=one"),
+    "noconvert": ("-a -X -o reqmem", "--noconvert"), "nodelist": ("-a", "-N n1"), "noheader": ("-a", "-n"), "parsable": ("-a", "-p"), "parsable2": ("-a", "-P"),
+    "partition": ("-a -X", "-r long"), "qos": ("-a", "-q high"), "starttime": ("-a", "-S now+1hour"), "state": ("-a -S now-1hour -E now+1hour", "-s F"),
+    "truncate": ("-a -X -o end -S now-1hour -E now", "-T"), "units": ("-a -X -o reqmem", "--units=K"), "user": ("-a", "-u nobody"),
+}
+CASES = {"squeue": SQUEUE, "sinfo": SINFO, "sprio": SPRIO, "sdiag": SDIAG, "sacct": SACCT}
 
 
 @pytest.mark.parametrize("command", CASES)
