@@ -2,6 +2,7 @@
 #include "spur/job_ask.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -103,6 +104,22 @@ int ask_requeue(struct opt_run *r, const struct opt_row *o, const char *value) {
     return 0;
 }
 
+int ask_kill_invalid_dep(struct opt_run *r, const struct opt_row *o, const char *value) {
+    if (strcasecmp(value, "yes") != 0 && strcasecmp(value, "no") != 0)
+        return opt_bad_value(r, o);
+    MORE(r)->kill_invalid_dep = strcasecmp(value, "yes") == 0 ? 2 : 1;
+    return 0;
+}
+
+int ask_priority(struct opt_run *r, const struct opt_row *o, const char *value) {
+    uint64_t n;
+    if (str_to_u64(value, UINT32_MAX - 2, &n))
+        return opt_bad_value(r, o);
+    SPEC(r)->hold |= !n;
+    MORE(r)->priority = n ? n + 1 : 0;
+    return 0;
+}
+
 int ask_exclusive(struct opt_run *r, const struct opt_row *o, const char *value) {
     if (!value || strcasecmp(value, "node") == 0 || strcasecmp(value, "exclusive") == 0)
         MORE(r)->exclusive = EXCLUSIVE_NODE;
@@ -143,6 +160,44 @@ int ask_propagate(struct opt_run *r, const struct opt_row *o, const char *value)
             return opt_bad(r, 1, "--propagate=%s is not valid.", a->propagate);
         }
     }
+    return 0;
+}
+
+int ask_distribution(struct opt_run *r, const struct opt_row *o, const char *value) {
+    static const char *const there[] = {"block", "cyclic"};
+    static const char *const later[] = {"arbitrary", "plane", "fcyclic", "pack", "nopack", "*"};
+    size_t n = strcspn(value, ":=,");
+    for (size_t i = 0; i < ARRAY_LEN(there); i++)
+        if (strncasecmp(value, there[i], n) == 0 && strlen(there[i]) == n && !value[n]) {
+            MORE(r)->distribution = there[i];
+            return 0;
+        }
+    for (size_t i = 0; i < ARRAY_LEN(later); i++)
+        if ((strncasecmp(value, later[i], n) == 0 && strlen(later[i]) == n) || value[n])
+            return opt_bad(r, 1, "option --%s=%s is not supported yet (see docs/compatibility.md)", o->name, value);
+    return opt_bad_value(r, o);
+}
+
+
+/* Names with blanks, commas or new lines between them, into a list as of -w. */
+int ask_nodefile(struct opt_run *r, const struct opt_row *o, const char *value) {
+    struct job_ask *a = ASK(r);
+    auto_str list = {0};
+    char line[4096];
+    uint32_t n;
+    FILE *f = fopen(value, "re");
+    while (f && fgets(line, sizeof(line), f)) {
+        const char *const *word = cli_words(a->c, line, ", \t\r\n", &n);
+        for (uint32_t i = 0; i < n; i++)
+            str_addf(&list, "%s%s", list.n ? "," : "", word[i]);
+    }
+    if (!f)
+        opt_bad(r, r->table->usage_exit, "slurm_allocate_resources error opening file %s, %s", value, strerror(errno));
+    if (f)
+        fclose(f);
+    if (!list.n)
+        return opt_bad(r, r->table->usage_exit, "Invalid --%s node file", o->name);
+    a->node_list = arena_strdup(&a->c->arena, list.p);
     return 0;
 }
 
@@ -214,6 +269,25 @@ static uint64_t gres_count(const struct job_more *m, enum gres_per per) {
     return n;
 }
 
+/* --ntasks-per-gpu: the tasks follow from the GPUs, or the GPUs from the tasks. */
+static bool settle_tasks_per_gpu(struct job_ask *a) {
+    uint64_t each = a->tasks_per_gpu, tasks = a->spec.n_tasks_given;
+    uint64_t gpus = gres_count(&a->more, GRES_PER_JOB);
+    if (!each)
+        return true;
+    if (!gpus)
+        gpus = gres_count(&a->more, GRES_PER_NODE) * MAX(a->spec.min_nodes, 1u);
+    if (!gpus && !tasks)
+        return fatal(a, "--ntasks-per-tres needs either a GRES GPU specification or a node/ntask specification");
+    if (!gpus) {
+        a->gpus = arena_printf(&a->c->arena, "%llu", (unsigned long long)((tasks + each - 1) / each));
+        return read_gres(a, a->gpus, "gpu", GRES_PER_JOB);
+    }
+    if (!tasks)
+        a->spec.n_tasks = a->spec.n_tasks_given = (uint32_t)MIN(gpus * each, (uint64_t)INT32_MAX);
+    return true;
+}
+
 /* --gpus-per-task needs to know how many tasks; --gpus tells it where -n doesn't. */
 static bool settle_gpu_tasks(struct job_ask *a) {
     uint64_t all = gres_count(&a->more, GRES_PER_JOB), each = gres_count(&a->more, GRES_PER_TASK);
@@ -240,6 +314,8 @@ static bool settle_gpu_tasks(struct job_ask *a) {
 static bool settle_gres(struct job_ask *a) {
     if (!read_gres(a, a->gres, NULL, GRES_PER_NODE) || !read_gres(a, a->gpus_per_node, "gpu", GRES_PER_NODE) ||
         !read_gres(a, a->gpus, "gpu", GRES_PER_JOB) || !read_gres(a, a->gpus_per_task, "gpu", GRES_PER_TASK))
+        return false;
+    if (!settle_tasks_per_gpu(a))
         return false;
     a->more.gres_text = node_gres_text(a);
     a->more.gpus_text = a->gpus && *a->gpus ? a->gpus : NULL;

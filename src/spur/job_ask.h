@@ -26,6 +26,7 @@ struct ask_size {
     unsigned level;       /* of options: a later one (environment, command line) goes before an earlier one */        \
     struct ask_size mem[ASK_N_MEM];                                                                                   \
     const char *refused; /* what a refusal begins with; NULL: "Batch job submission failed" */                        \
+    uint32_t tasks_per_gpu;                                                                                           \
     const char *propagate; /* limits; NULL: all */                                                                    \
     const char *node_list, *exclude;                                                                                  \
     const char *gres, *gpus, *gpus_per_node, *gpus_per_task, *licenses, *array, *features;                            \
@@ -48,6 +49,10 @@ int ask_open_mode(struct opt_run *r, const struct opt_row *o, const char *value)
 int ask_requeue(struct opt_run *r, const struct opt_row *o, const char *value); /* requeue, no-requeue */
 int ask_exclusive(struct opt_run *r, const struct opt_row *o, const char *value);
 int ask_signal(struct opt_run *r, const struct opt_row *o, const char *value);
+int ask_distribution(struct opt_run *r, const struct opt_row *o, const char *value);
+int ask_nodefile(struct opt_run *r, const struct opt_row *o, const char *value);
+int ask_kill_invalid_dep(struct opt_run *r, const struct opt_row *o, const char *value);
+int ask_priority(struct opt_run *r, const struct opt_row *o, const char *value);
 int ask_propagate(struct opt_run *r, const struct opt_row *o, const char *value);
 int ask_uid(struct opt_run *r, const struct opt_row *o, const char *value); /* refuses uid, gid */
 

@@ -97,7 +97,7 @@ char *const *salloc_env(const struct salloc *s, const struct job *j, const char 
     set_text(&l, "SUBMIT_HOST", j->spec->submit_host);
     set_nodes(&l, j);
     set_asked(&l, j->spec);
-    set_text(&l, "DISTRIBUTION", s->run.job.distribution);
+    set_text(&l, "DISTRIBUTION", s->run.job.more.distribution);
     set_number(&l, "MEM_PER_NODE", s->run.job.spec.mem_node_mb); /* as asked: a default of the cluster's is not told */
     set_number(&l, "MEM_PER_CPU", s->run.job.more.mem_cpu_mb);
     vec_push(&l.v, NULL);

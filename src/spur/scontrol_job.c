@@ -271,6 +271,8 @@ static void files(const struct job_info *ji, const char *nl, struct str *out) {
     named("TresPerJob", job_tres_per_job, s, nl, out);
     named("TresPerNode", job_tres_per_node, s, nl, out);
     named("TresPerTask", job_tres_per_task, s, nl, out);
+    if (job_spec_more(s)->kill_invalid_dep)
+        str_addf(out, "%sKillOnInvalidDependent=%s", nl, job_spec_more(s)->kill_invalid_dep == 2 ? "Yes" : "No");
 }
 
 void scontrol_job_text(const struct job_info *ji, int64_t now_unix, bool one_line, bool details, struct str *out) {

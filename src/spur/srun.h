@@ -18,7 +18,7 @@ enum srun_bad_exit { BAD_EXIT_UNSET = 0, BAD_EXIT_GOES_ON = 1, BAD_EXIT_KILLS = 
 struct srun {
     struct sbatch job; /* first: the setters of its options work on this one too */
     const char *input, *output, *error; /* as given */
-    const char *distribution, *job_id_text, *node_range;
+    const char *job_id_text, *node_range;
     bool label, unbuffered, overlap, exact, multi_prog, pty, quit_on_interrupt, disable_status, no_kill;
     bool is_inside;
     int pty_fd; /* whose terminal --pty means */
@@ -37,7 +37,6 @@ struct srun {
 int srun_ask_immediate(struct opt_run *r, const struct opt_row *o, const char *value);
 int srun_ask_bad_exit(struct opt_run *r, const struct opt_row *o, const char *value);
 int srun_ask_wait(struct opt_run *r, const struct opt_row *o, const char *value);
-int srun_ask_distribution(struct opt_run *r, const struct opt_row *o, const char *value);
 int srun_ask_job(struct opt_run *r, const struct opt_row *o, const char *value);
 int srun_ask_pty(struct opt_run *r, const struct opt_row *o, const char *value);
 int srun_ask_mpi(struct opt_run *r, const struct opt_row *o, const char *value);
@@ -56,6 +55,9 @@ void srun_env(struct srun *s, const char *const *environ_, struct buf *out);
 int srun_multi_read(struct srun *s, const char *path, uint32_t n_tasks, const struct stream_words **out);
 
 /* ---- srun_signal.c ---- */
+/* cli_call, for 10 s where no controller can be reached. */
+int srun_call(struct cli *c, enum wire_method m, const void *request, void *reply, struct err *e);
+
 int srun_signals(void); /* blocks those that srun handles; a descriptor from which they are read */
 int srun_signal_next(int fd); /* 0: none */
 

@@ -88,7 +88,7 @@ static int submit(struct srun_alloc *a) {
     struct submit_request request = {.token = token, .n_token = sizeof(token), .spec = &s->job.spec,
                                      .test_only = s->job.test_only};
     struct submit_reply reply = {0};
-    int rc = cli_call(c, WIRE_Controller_Submit, &request, &reply, &e);
+    int rc = srun_call(c, WIRE_Controller_Submit, &request, &reply, &e);
     if (rc) {
         complain(a, rc, e.text);
         return s->exit_error;
@@ -108,7 +108,7 @@ static const char *hindrance(struct srun_alloc *a) {
     struct jobs_request request = {.job_ids = &a->job_id, .n_job_ids = 1};
     struct jobs_reply reply = {0};
     struct err e = {0};
-    if (cli_call(a->s->job.c, WIRE_Controller_Jobs, &request, &reply, &e) || !reply.n_jobs)
+    if (srun_call(a->s->job.c, WIRE_Controller_Jobs, &request, &reply, &e) || !reply.n_jobs)
         return NULL;
     switch (reply.jobs[0].reason) {
     case REASON_PARTITION_CONFIG:
@@ -232,7 +232,7 @@ static void cancel(struct srun_alloc *a, uint32_t complete) {
     struct cancel_request request = {.token = token, .n_token = sizeof(token), .job_ids = &a->job_id, .n_job_ids = 1,
                                      .complete = complete};
     struct results reply = {0};
-    int rc = cli_call(a->s->job.c, WIRE_Controller_Cancel, &request, &reply, &e);
+    int rc = srun_call(a->s->job.c, WIRE_Controller_Cancel, &request, &reply, &e);
     if (rc)
         cli_error(a->s->job.c, "Can't end job %u: %s", a->job_id, e.text);
 }

@@ -15,8 +15,6 @@
 #include "spur/command.h"
 #include "spur/srun.h"
 
-#define CONTROLLER_SECS 10
-
 /* ---- how many tasks on how many nodes ---- */
 
 static int no_job(struct srun_step *st, int code, const char *text) {
@@ -38,7 +36,7 @@ static int read_job(struct srun_step *st) {
     struct jobs_request request = {.job_ids = &st->job_id, .n_job_ids = 1, .with_ended = true};
     struct jobs_reply reply = {0};
     struct err e = {0};
-    int rc = cli_call(st->s->job.c, WIRE_Controller_Jobs, &request, &reply, &e);
+    int rc = srun_call(st->s->job.c, WIRE_Controller_Jobs, &request, &reply, &e);
     if (!rc && (!reply.n_jobs || !reply.jobs[0].job))
         rc = E_JOB_ID;
     if (rc)
@@ -95,7 +93,7 @@ static int fill(struct srun_step *st, struct step_spec *p) {
         .time_limit_min = j->time_limit_min == TIME_LIMIT_NONE ? 0 : j->time_limit_min, .overlap = s->overlap,
         .exact = s->exact, .kill_on_bad_exit = s->bad_exit == BAD_EXIT_KILLS, /* not -W: that counts over all nodes, here */
         .submit_line = j->submit_line, .submit_host = j->submit_host, .work_dir = j->work_dir,
-        .cyclic = str_eq(s->job.distribution, "cyclic"), .pty = s->pty,
+        .cyclic = str_eq(s->job.more.distribution, "cyclic"), .pty = s->pty,
         .features = s->job.more.features, .overcommit = s->job.more.overcommit};
     if (st->alloc) { /* what the job was given is the step's */
         p->mem_node_mb = p->mem_cpu_mb = 0;
@@ -110,18 +108,9 @@ static int fill(struct srun_step *st, struct step_spec *p) {
 
 /* ---- asking ---- */
 
-/* A script must not fail because the controller is started anew just now: it is looked for as long as Slurm does. */
-static int call_patiently(struct srun_step *st, enum wire_method m, const void *request, void *reply, struct err *e) {
-    time_t end = time(NULL) + CONTROLLER_SECS;
-    int rc;
-    while ((rc = cli_call(st->s->job.c, m, request, reply, e)) == E_UNREACHABLE && time(NULL) < end)
-        nanosleep(&(struct timespec){0, 200000000}, NULL);
-    return rc;
-}
-
 static int ask(struct srun_step *st, const struct step_spec *p, const uint8_t *token, struct err *e) {
     struct step_request request = {.token = token, .n_token = TOKEN_SIZE, .job_id = st->job_id, .spec = p};
-    return call_patiently(st, WIRE_Controller_StepStart, &request, &st->reply, e);
+    return srun_call(st->s->job.c, WIRE_Controller_StepStart, &request, &st->reply, e);
 }
 
 /* First whether there is room now, so that a wait can be told; then until there is, or --immediate's time is over. */

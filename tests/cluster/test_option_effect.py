@@ -3,6 +3,7 @@
 is looked at: in scontrol show job, in the environment of the job, in its output, in what the command says or returns.
 The list of options is the command's own (--help), so that a new one without a case fails here; those that are refused are
 refused by name."""
+import os
 import pathlib
 import re
 import time
@@ -64,6 +65,7 @@ IN_SHOW = {
     "gres": (["--gres=gpu:2"], {"TresPerNode": "gres/gpu:2"}),
     "input": (["-i", "/etc/hostname"], {"StdIn": "/etc/hostname"}),
     "job-name": (["-J", "nm"], {"JobName": "nm"}),
+    "kill-on-invalid-dep": (["--kill-on-invalid-dep=no"], {"KillOnInvalidDependent": "No"}),
     "licenses": (["-L", "matlab:2"], {"Licenses": "matlab:2"}),
     "mem": (["--mem=123"], {"MinMemoryNode": "123M"}),
     "mem-per-cpu": (["--mem-per-cpu=77"], {"MinMemoryCPU": "77M"}),
@@ -72,6 +74,7 @@ IN_SHOW = {
     "nodelist": (["-w", "n2"], {"ReqNodeList": "n2"}),
     "nodes": (["-N", "2"], {"NumNodes": "2-2"}),
     "ntasks": (["-n", "3"], {"NumTasks": "3"}),
+    "ntasks-per-gpu": (["--ntasks-per-gpu=3", "-G", "2"], {"NumTasks": "6"}),
     "ntasks-per-node": (["--ntasks-per-node=2"], {"NtasksPerN:B:S:C": "2:0:*:*"}),
     "oversubscribe": (["-s"], {"OverSubscribe": "YES"}),
     "partition": (["-p", "long"], {"Partition": "long"}),
@@ -218,6 +221,56 @@ def wrap(c):
     assert c.job(c.submit("-H", "--wrap", "true"))["JobName"] == "wrap"
 
 
+def nodefile(c):
+    path = c.work / "nodes.txt"
+    path.write_text("n2\n")
+    assert shown(c, "-F", path)["ReqNodeList"] == "n2" and shown(c)["ReqNodeList"] == "(null)"
+    got = c.run(["sbatch", "-F", "nofile", "--wrap", "true"], check=False)
+    assert (got.returncode, got.stderr) == (255, "sbatch: error: slurm_allocate_resources error opening file nofile, No such file or directory\n"
+                                                 "sbatch: error: Invalid --nodefile node file\n")
+
+
+def distribution(c):
+    """Steps of the job deal their tasks out as it says."""
+    body = "srun -l bash -c 'echo $SLURMD_NODENAME' | sort"
+    got = {how: over(c, "-N2", "--ntasks-per-node=2", "-m", how, body=body)[1] for how in ("block", "cyclic")}
+    assert got["block"] == "0: n1\n1: n1\n2: n2\n3: n2\n" and got["cyclic"] == "0: n1\n1: n2\n2: n1\n3: n2\n"
+    assert "block|cyclic" in c.run("sbatch --help").stdout
+    got = c.run(["sbatch", "-m", "bogus", "--wrap", "true"], check=False)
+    assert (got.returncode, got.stderr) == (255, "sbatch: error: Invalid --distribution specification\n")
+
+
+def overcommit(c):
+    assert over(c, "-O", "-N1", "-n20", body="echo $SLURM_CPUS_ON_NODE")[1] == "1\n"
+    assert c.run(["sbatch", "-N1", "-n20", "--wrap", "true"], check=False).returncode == 1
+
+
+def priority(c):
+    """An administrator sets it; of others it is not taken, and 0 holds."""
+    job = c.submit("-H", "--priority=777", "--wrap", "true")
+    assert c.job(job)["Priority"] == "0"
+    c.run(["scontrol", "release", str(job)])
+    wait_for(lambda: c.job(job)["JobState"] == "COMPLETED", 20, "its end")
+    job = c.submit("--begin=now+1hour", "--priority=777", "--wrap", "true")
+    other = c.submit("--begin=now+1hour", "--wrap", "true")
+    assert c.job(job)["Priority"] == ("777" if os.geteuid() == 0 else c.job(other)["Priority"])
+    c.run(["scancel", str(job), str(other)])
+    assert c.job(c.submit("--priority=0", "--wrap", "true"))["Reason"] == "JobHeldUser"
+
+
+def kill_on_invalid_dep(c):
+    first = c.submit("--wrap", "false")
+    c.wait_over(first)
+    lost = [c.submit("-d", f"afterok:{first}", *more, "--wrap", "true") for more in (["--kill-on-invalid-dep=yes"], ["--kill-on-invalid-dep=no"], [])]
+    c.wait_state(lost[0], "CANCELLED")
+    assert c.job(lost[0])["Reason"] == "DependencyNeverSatisfied" and c.run(["sacct", "-nXPo", "state,exitcode", "-j", str(lost[0])]).stdout == "CANCELLED|0:0\n"
+    waiting = c.submit("--kill-on-invalid-dep=yes", "-d", f"afterok:{c.submit('-H', '--wrap', 'true')}", "--wrap", "true")
+    for job in [*lost[1:], waiting]:
+        assert c.state_of(job) == "PENDING"
+    assert c.run(["sbatch", "--kill-on-invalid-dep=x", "--wrap", "true"], check=False).returncode == 255
+    c.run("scancel --me")
+
+
 def says(option, text):
     def check(c):
         assert text in c.run(["sbatch", option]).stdout
@@ -225,6 +278,7 @@ def says(option, text):
 
 
 IN_DOING = {
+    "nodefile": nodefile, "overcommit": overcommit, "distribution": distribution, "priority": priority, "kill-on-invalid-dep": kill_on_invalid_dep,
     "begin": begin, "dependency": dependency, "error": error, "export": export, "hold": hold, "ignore-pbs": ignore_pbs,
     "open-mode": open_mode, "output": output, "parsable": parsable, "propagate": propagate, "quiet": quiet, "requeue": requeue,
     "signal": signal_option, "test-only": only_test, "verbose": verbose, "wait": wait, "wrap": wrap,

@@ -120,7 +120,8 @@ enum exclusive { EXCLUSIVE_NO = 0, EXCLUSIVE_NODE = 1, EXCLUSIVE_USER = 2 };
     F(U32, limit_secs, 24, _) /* where a time limit below a minute counts: it; time_limit_min is 1 then */            \
     F(BOOL, overcommit, 25, _) /* -O: CPUs as for one task a node, however many there are */                          \
     F(U32, kill_invalid_dep, 26, _) /* --kill-on-invalid-dep: 1 no, 2 yes; 0: not given */                            \
-    F(U64, priority, 27, _) /* --priority, + 1; an administrator's alone. 0: not given */
+    F(U64, priority, 27, _) /* --priority, + 1; an administrator's alone. 0: not given */                             \
+    F(STR, distribution, 28, _) /* of tasks over nodes, for its steps: "block", "cyclic"; NULL: not given */
 REC_DECLARE(job_more, JOB_MORE_FIELDS)
 
 /* Rows stand in the order that leaves no holes in the struct: a hundred thousand of them wait in memory. */

@@ -43,9 +43,11 @@ int apply_submit(struct apply *ap, const struct cmd_submit *cmd) {
     struct job_spec spec = *cmd->spec;
     spec.deps = NULL;
     spec.n_deps = 0;
+    struct job_rare rare = {.priority_set = job_spec_more(&spec)->priority};
     struct job j = {
         .id = cmd->job_id,
         .spec = &spec,
+        .rare = rare.priority_set ? &rare : NULL,
         .state = JOB_PENDING,
         .hold = spec.hold ? HOLD_USER : HOLD_NONE,
         .reason = spec.hold ? REASON_HELD_USER : REASON_NONE,

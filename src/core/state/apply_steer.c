@@ -118,11 +118,17 @@ int apply_warned(struct apply *ap, const struct cmd_warned *cmd) {
 int apply_deadline(struct apply *ap, const struct cmd_deadline *cmd) {
     for (uint32_t i = 0; i < cmd->n_job_ids; i++) {
         const struct job *old = state_job(ap->s, cmd->job_ids[i]);
-        if (!old || old->state != JOB_PENDING || old->completing || !job_spec_more(old->spec)->deadline_unix)
+        if (!old || old->state != JOB_PENDING || old->completing)
             continue;
         struct job j = *old;
-        j.start_ms = j.end_ms = ap->now_ms;
-        run_end(ap, &j, JOB_DEADLINE, REASON_DEADLINE);
+        const struct job_more *m = job_spec_more(old->spec);
+        if (cmd->invalid_dep && m->kill_invalid_dep == 2) { /* never began */
+            j.end_ms = ap->now_ms;
+            run_end(ap, &j, JOB_CANCELLED, REASON_DEP_NEVER);
+        } else if (!cmd->invalid_dep && m->deadline_unix) {
+            j.start_ms = j.end_ms = ap->now_ms;
+            run_end(ap, &j, JOB_DEADLINE, REASON_DEADLINE);
+        }
     }
     return 0;
 }

@@ -174,7 +174,9 @@ REC_DECLARE(cmd_step_done, CMD_STEP_DONE_FIELDS)
 #define CMD_WARNED_FIELDS(F) F(LIST, runs, 1, run_id)
 REC_DECLARE(cmd_warned, CMD_WARNED_FIELDS) /* --signal was sent to them */
 
-#define CMD_DEADLINE_FIELDS(F) F(U32S, job_ids, 1, _)
+#define CMD_DEADLINE_FIELDS(F)                                                                                         \
+    F(U32S, job_ids, 1, _)                                                                                             \
+    F(BOOL, invalid_dep, 2, _) /* not the time: what they depend on can't come any more, and they are to end then */
 REC_DECLARE(cmd_deadline, CMD_DEADLINE_FIELDS) /* pending, and can't end in time any more */
 
 #define CMD_JOIN_TOKEN_FIELDS(F) F(SUB, add, 1, join_token) F(STR, revoke, 2, _) /* an id */

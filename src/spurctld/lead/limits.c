@@ -4,6 +4,7 @@
  * sent some time before. The time that a job was suspended does not count.
  */
 #include "base/mem.h"
+#include "core/sched/gate.h"
 #include "core/sched/sched.h"
 #include "spurctld/lead/inside.h"
 
@@ -123,15 +124,25 @@ static void watch_steps(struct lead *l, const struct view *v, int64_t now_ms) {
 
 /* ---- deadlines ---- */
 
+static bool ends_of_itself(const struct job_more *m) {
+    return m->deadline_unix || m->kill_invalid_dep == 2;
+}
+
 static void note_deadline(struct lead *l, const struct job *j) {
-    if (j->state == JOB_PENDING && job_spec_more(j->spec)->deadline_unix)
+    if (j->state == JOB_PENDING && ends_of_itself(job_spec_more(j->spec)))
         map64_put(&l->deadlines, j->id, l);
     else if (l->deadlines.n)
         map64_del(&l->deadlines, j->id);
 }
 
+static bool is_dep_invalid(const struct job *j, int64_t now_ms) {
+    int64_t when;
+    return job_spec_more(j->spec)->kill_invalid_dep == 2 && gate_job(j, now_ms / 1000, &when) == REASON_DEP_NEVER;
+}
+
 static void watch_deadlines(struct lead *l, const struct view *v, int64_t now_ms) {
     VEC(uint32_t) ids = {0};
+    VEC(uint32_t) invalid = {0};
     size_t cursor = 0;
     uint64_t id;
     void *value;
@@ -140,9 +151,16 @@ static void watch_deadlines(struct lead *l, const struct view *v, int64_t now_ms
         if (j && j->state == JOB_PENDING && !j->completing && job_spec_more(j->spec)->deadline_unix &&
             now_ms / 1000 > sched_last_start(v, j))
             vec_push(&ids, j->id);
+        else if (j && j->state == JOB_PENDING && !j->completing && is_dep_invalid(j, now_ms))
+            vec_push(&invalid, j->id);
     }
+    if (invalid.n) {
+        struct cmd_deadline cmd = {.job_ids = invalid.p, .n_job_ids = (uint32_t)invalid.n, .invalid_dep = true};
+        room_propose_quietly(l->room, CMD_DEADLINE, &cmd);
+    }
+    vec_fini(&invalid);
     if (ids.n) {
-        struct cmd_deadline cmd = {ids.p, (uint32_t)ids.n};
+        struct cmd_deadline cmd = {.job_ids = ids.p, .n_job_ids = (uint32_t)ids.n};
         room_propose_quietly(l->room, CMD_DEADLINE, &cmd);
     }
     vec_fini(&ids);

@@ -237,6 +237,8 @@ void env_add_shape(struct env *env, const struct launch_request *q) {
     const struct job_more *more = job_spec_more(s);
     if (more->tasks_per_node)
         env_twin(env, "NTASKS_PER_NODE", "%u", more->tasks_per_node);
+    if (more->distribution)
+        env_twin(env, "DISTRIBUTION", "%s", more->distribution);
     if (more->gpus_text)
         env_twin(env, "GPUS", "%s", more->gpus_text);
     uint64_t gpus = gpus_count(q->nodes[q->node_index].gres, q->nodes[q->node_index].n_gres);
