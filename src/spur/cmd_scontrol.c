@@ -115,7 +115,7 @@ static const struct {
     {"jobs", 1, show_job}, {"nodes", 1, scontrol_show_node}, {"partitions", 1, scontrol_show_partition},
     {"hostnames", 5, scontrol_show_hostnames}, {"hostlist", 5, show_hostlist},
     {"hostlistsorted", 9, show_hostlistsorted}, {"aliases", 1, NULL}, {"assoc_mgr", 2, NULL},
-    {"bbstat", 2, NULL}, {"burstbuffer", 2, NULL}, {"config", 1, scontrol_show_config}, {"daemons", 2, NULL}, {"dwstat", 2, NULL},
+    {"bbstat", 2, NULL}, {"burstbuffer", 2, NULL}, {"config", 1, scontrol_show_config}, {"daemons", 2, scontrol_show_daemons}, {"dwstat", 2, NULL},
     {"federation", 1, NULL}, {"licenses", 2, scontrol_show_licenses}, {"reservations", 1, scontrol_show_reservations}, {"slurmd", 2, NULL}, {"steps", 2, scontrol_show_step},
     {"topology", 1, NULL}, {"topoconf", 5, NULL},
 };

@@ -35,6 +35,7 @@ int scontrol_prompt(struct scontrol *s); /* keywords from the input, one a line 
 
 /* ---- scontrol_show.c ---- */
 int scontrol_show_config(struct scontrol *s, const char *name);
+int scontrol_show_daemons(struct scontrol *s, const char *name);
 int scontrol_show_licenses(struct scontrol *s, const char *name);
 int scontrol_show_reservations(struct scontrol *s, const char *name);
 
@@ -69,7 +70,8 @@ struct scontrol_targets {
 };
 /* "12,13_[1-3]". false: out->bad. */
 bool scontrol_targets_add(struct scontrol *s, const char *list, struct scontrol_targets *out);
-bool scontrol_jobs_named(struct scontrol *s, const char *name, struct scontrol_targets *out); /* false: said so */
+/* uid NULL: of anyone. false: said so. */
+bool scontrol_jobs_named(struct scontrol *s, const char *name, const uint32_t *uid, struct scontrol_targets *out);
 /* "TEXT for job N" for each that failed. The last text; NULL: all is well. */
 const char *scontrol_tell(const struct results *reply);
 int scontrol_hold(struct scontrol *s);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 #include "spur/job_facts.h"
@@ -51,6 +52,27 @@ int scontrol_show_config(struct scontrol *s, const char *name) {
         str_addf(&out, "%s\n", sorted[i]);
     str_addf(&out, "\nSlurmctld(primary) at %s is UP\n", reply.hostname ? reply.hostname : "?");
     cli_out(&out);
+    return 0;
+}
+
+/* ---- daemons ---- */
+
+/* Slurm's names of those that belong on this host. */
+int scontrol_show_daemons(struct scontrol *s, const char *name) {
+    struct nothing request = {0};
+    struct ping_reply ping = {0};
+    struct nodes_reply nodes = {0};
+    struct err e = {0};
+    char host[256] = "";
+    bool is_node = false;
+    if (cli_call(s->c, WIRE_Controller_Ping, &request, &ping, &e) || cli_call(s->c, WIRE_Controller_Nodes, &request, &nodes, &e)) {
+        fprintf(stderr, "slurm_load_ctl_conf error: %s\n", e.text);
+        return 1;
+    }
+    gethostname(host, sizeof(host) - 1);
+    for (uint32_t i = 0; i < nodes.n_nodes; i++)
+        is_node |= str_eq(nodes.nodes[i].node->hostname, host);
+    printf("%s%s\n", str_eq(ping.hostname, host) ? "slurmctld " : "", is_node ? "slurmd" : "");
     return 0;
 }
 

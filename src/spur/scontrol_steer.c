@@ -18,7 +18,7 @@
 
 /* ---- which ---- */
 
-bool scontrol_jobs_named(struct scontrol *s, const char *name, struct scontrol_targets *out) {
+bool scontrol_jobs_named(struct scontrol *s, const char *name, const uint32_t *uid, struct scontrol_targets *out) {
     struct err e = {0};
     struct jobs_reply reply = {0};
     struct jobs_request request = {0};
@@ -28,7 +28,7 @@ bool scontrol_jobs_named(struct scontrol *s, const char *name, struct scontrol_t
     }
     for (uint32_t i = 0; i < reply.n_jobs; i++) {
         const struct job *j = reply.jobs[i].job;
-        if (!j || !j->spec || !str_eq(j->spec->name, name))
+        if (!j || !j->spec || !str_eq(j->spec->name, name) || (uid && j->spec->uid != *uid))
             continue;
         struct job_target t = {.job_id = j->id};
         if (j->array && !j->array->task) {
@@ -65,7 +65,7 @@ static bool read_words(struct scontrol *s, struct scontrol_targets *out) {
         const char *list = behind(s->word[i], "jobid="), *name = behind(s->word[i], "jobname=");
         if (!name)
             name = behind(s->word[i], "name=");
-        if (name ? !scontrol_jobs_named(s, name, out) : !scontrol_targets_add(s, list ? list : s->word[i], out)) {
+        if (name ? !scontrol_jobs_named(s, name, NULL, out) : !scontrol_targets_add(s, list ? list : s->word[i], out)) {
             if (out->bad)
                 fprintf(stderr, "Invalid job id %s\n", out->bad);
             return false;

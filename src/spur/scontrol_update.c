@@ -25,6 +25,8 @@ struct update {
     int time_sign; /* -1, 1: the limit changes by so many minutes */
     uint32_t time_min;
     bool has_tasks, has_cpus, has_req, has_exc, has_out, has_err, has_in, is_stopped;
+    uint32_t uid; /* UserID=: with a name, whose */
+    bool has_uid;
 };
 
 struct key {
@@ -217,6 +219,13 @@ static int set_name(struct update *u, const struct key *k, const char *value) {
     return 0;
 }
 
+static int set_user(struct update *u, const struct key *k, const char *value) {
+    u->has_uid = cli_user(value, &u->uid);
+    if (!u->has_uid)
+        fprintf(stderr, "Invalid UserID value: %s\n", value);
+    return u->has_uid ? 0 : -1;
+}
+
 #define TEXT(name, least, change, field) {name, least, change, NULL, offsetof(struct job_spec, field)}
 /* In the order in which shortened keys are tried. */
 static const struct key keys[] = {
@@ -253,6 +262,7 @@ static const struct key keys[] = {
     {"StdIn", 4, CHANGE_OUTPUT, set_file},
     {"StdOut", 4, CHANGE_OUTPUT, set_file},
     {"TimeLimit", 5, CHANGE_TIME_LIMIT, set_time_limit},
+    {"UserID", 3, 0, set_user},
     {"TimeMin", 5, CHANGE_TIME_MIN, set_time_min},
 };
 
@@ -382,7 +392,7 @@ static bool send(struct update *u, const struct job_target *t, uint32_t n) {
 static bool find_targets(struct update *u, struct scontrol_targets *out) {
     if (!u->job_list && u->job_name) {
         u->changes &= ~(uint32_t)CHANGE_NAME;
-        if (!scontrol_jobs_named(u->s, u->job_name, out))
+        if (!scontrol_jobs_named(u->s, u->job_name, u->has_uid ? &u->uid : NULL, out))
             return false;
         if (!out->v.n)
             cli_error(u->s->c, "No jobs with name '%s'", u->job_name);

@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "base/vec.h"
+#include "spurctld/config_file.h"
 #include "spurctld/ctl_inside.h"
 
 void ctl_config(void *ctx, struct config_reply *out, struct arena *a) {
@@ -24,6 +25,8 @@ void ctl_config(void *ctx, struct config_reply *out, struct arena *a) {
     conf_show(&shown, in_force, &text);
     const struct passwd *pw = getpwuid(geteuid());
     str_addf(&text, "%-23s = %s(%u)\n%-23s = root(0)\n", "SlurmUser", pw ? pw->pw_name : "", geteuid(), "SlurmdUser");
+    str_addf(&text, "%-23s = %s\n%-23s = 6818\n", "SLURM_CONF", c->options.config_path ? c->options.config_path : CONFIG_DEFAULT_PATH,
+             "SlurmdPort");
     *out = (struct config_reply){
         .text = arena_strdup(a, str_text(&text)),
         .now_unix = room_now_unix(&c->room),

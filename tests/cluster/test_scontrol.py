@@ -192,8 +192,26 @@ def test_the_prompt(shared):
     assert said(shared, "scontrol", input="show lic ansys\n!!\nexit\n")[1].count("LicenseName=ansys") == 2
 
 
+def test_jobs_by_name_and_user(shared):
+    c = shared
+    job = c.submit("-H", "-J", "named", "--wrap", "true")
+    other = c.submit("-H", "-J", "named", "--wrap", "true", uid=NOBODY)
+    assert said(c, f"scontrol update jobname=named userid={NOBODY + 1} comment=x") == (1, "", "scontrol: error: No jobs with name 'named'\n")
+    c.run(f"scontrol update jobname=named userid={NOBODY} comment=mine")
+    assert c.job(other)["Comment"] == "mine" and "Comment" not in c.job(job)
+    c.run(["scancel", "-n", "named"])
+
+
+def test_a_job_keeps_the_priority_that_it_began_with(shared):
+    job = shared.submit("--wrap", "sleep 100")
+    shared.wait_state(job, "RUNNING")
+    assert shared.job(job)["Priority"] == "1000"  # weight_partition, and no time waited
+    shared.run(["scancel", str(job)])
+
+
 def test_small_words(shared):
     c = shared
+    assert c.run("scontrol show daemons").stdout == "slurmctld slurmd\n"
     assert c.run("scontrol errnumstr 2017").stdout == "Invalid job id specified\n"
     assert c.run("scontrol getaddrs n[1-2]").stdout == \
         f"n1: 127.0.0.1:{c.nodes['n1'].ready['listen']}\nn2: 127.0.0.1:{c.nodes['n2'].ready['listen']}\n"

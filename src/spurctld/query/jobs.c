@@ -156,8 +156,8 @@ static struct job_info info_of(struct asking *q, const struct job *j) {
             add_detail(q, j->id, &info);
     } else if (j->state == JOB_PENDING) {
         info.priority = priority_in(&q->scale, &q->view, j, q->now_unix);
-    } else {
-        info.priority = j->hold ? 0 : 1;
+    } else { /* as it was when it began, as Slurm keeps it */
+        info.priority = j->hold ? 0 : priority_in(&q->scale, &q->view, j, j->start_ms ? j->start_ms / 1000 : q->now_unix);
     }
     return info;
 }
