@@ -17,6 +17,7 @@
 #include "spur/json_doc.h"
 #include "spur/sacct.h"
 #include "spur/sacct_json.h"
+#include "spur/sacct_more.h"
 #include "spur/step_facts.h"
 
 #define DEFAULT_FORMAT "jobid,jobname,partition,account,alloccpus,state,exitcode"
@@ -37,6 +38,7 @@ struct sacct {
     uint32_t n_users, states; /* 0: any */
     char unit; /* of job_env */
     int64_t since, until;     /* 0: no bound; the controller's now */
+    struct sacct_more more;
     struct job_select pick;   /* names, partitions … */
     VEC(struct life) lives;   /* jobs that are named by a second id are shown in that life alone */
 };
@@ -77,7 +79,7 @@ static const struct opt_row rows[] = {
     {"brief", 'b', NULL, OPT_BOOL, 0, AT(brief), NULL, NULL, "the columns " BRIEF_FORMAT},
     {"clusters", 'M', "names", OPT_NOT_YET},
     {"completion", 'c', NULL, OPT_NOT_YET},
-    {"constraints", 'C', "list", OPT_NOT_YET},
+    {"constraints", 'C', "list", OPT_TEXT, 0, AT(more.features), NULL, NULL, "only jobs that asked for one of these features"},
     {"delimiter", 0, "text", OPT_TEXT, 0, AT(delimiter), NULL, NULL, "what stands between columns with -p and -P"},
     {"duplicates", 'D', NULL, OPT_BOOL, 0, AT(duplicates), NULL, NULL, "all jobs that an id has had: each life of one that was requeued"},
     {"endtime", 'E', "time", OPT_TEXT, 0, AT(until_text), NULL, NULL, "jobs that were there before this time"},
@@ -85,8 +87,8 @@ static const struct opt_row rows[] = {
     {"federation", 0, NULL, OPT_NOT_YET},
     {"flags", 'F', "list", OPT_NOT_YET},
     {"format", 'o', "format", OPT_CALL, 0, 0, add_text, "FORMAT", "columns: NAME[%[-]WIDTH],… (see -e)"},
-    {"gid", 'g', "list", OPT_NOT_YET},
-    {"group", 0, "list", OPT_NOT_YET},
+    {"gid", 'g', "group(s)", OPT_TEXT, 0, AT(more.groups), NULL, NULL, "only jobs of these groups"},
+    {"group", 0, "group(s)", OPT_TEXT, OPT_HIDDEN, AT(more.groups), NULL, NULL, ""},
     {"help", 'h', NULL, OPT_HELP, 0, 0, NULL, NULL, "show this help"},
     {"helpformat", 'e', NULL, OPT_BOOL, 0, AT(help_format), NULL, NULL, "list the columns there are"},
     {"jobs", 'j', "job(s)", OPT_CALL, 0, 0, add_text, NULL, "only these jobs, tasks of arrays (12_3), steps (12.0, 12.batch)"},
@@ -94,8 +96,8 @@ static const struct opt_row rows[] = {
     {"local", 0, NULL, OPT_NOT_YET},
     {"long", 'l', NULL, OPT_NOT_YET},
     {"name", 0, "jobname(s)", OPT_TEXT, 0, AT(name_list), NULL, NULL, "only jobs of these names"},
-    {"ncpus", 'i', "min[-max]", OPT_NOT_YET},
-    {"nnodes", 'I', "min[-max]", OPT_NOT_YET},
+    {"ncpus", 'i', "n[-max]", OPT_TEXT, 0, AT(more.cpus), NULL, NULL, "only jobs with so many CPUs"},
+    {"nnodes", 'I', "n[-max]", OPT_TEXT, 0, AT(more.nodes), NULL, NULL, "only jobs with so many nodes"},
     {"noconvert", 0, NULL, OPT_CALL, 0, 0, set_unit, NULL, "sizes in the units they are kept in"},
     {"nodelist", 'N', "nodes", OPT_TEXT, 0, AT(node_list), NULL, NULL, "only jobs that ran on these nodes"},
     {"noheader", 'n', NULL, OPT_BOOL, 0, AT(no_header), NULL, NULL, "no headings"},
@@ -103,11 +105,11 @@ static const struct opt_row rows[] = {
     {"parsable2", 'P', NULL, OPT_BOOL, 0, AT(parsable2), NULL, NULL, "columns separated by |"},
     {"partition", 'r', "partition(s)", OPT_TEXT, 0, AT(part_list), NULL, NULL, "only jobs of these partitions"},
     {"qos", 'q', "qos(s)", OPT_TEXT, 0, AT(qos_list), NULL, NULL, "only jobs of these QOS"},
-    {"reason", 'R', "list", OPT_NOT_YET},
+    {"reason", 'R', "list", OPT_TEXT, 0, AT(more.reasons), NULL, NULL, "only jobs with one of these reasons"},
     {"starttime", 'S', "time", OPT_TEXT, 0, AT(since_text), NULL, NULL, "jobs that were there behind this time"},
     {"state", 's', "state(s)", OPT_TEXT, 0, AT(state_list), NULL, NULL, "only jobs that were in these states then"},
-    {"timelimit-max", 'K', "time", OPT_NOT_YET},
-    {"timelimit-min", 'k', "time", OPT_NOT_YET},
+    {"timelimit-max", 'K', "time", OPT_TEXT, 0, AT(more.limit_max), NULL, NULL, "with -k: up to this limit"},
+    {"timelimit-min", 'k', "time", OPT_TEXT, 0, AT(more.limit_min), NULL, NULL, "only jobs with this time limit"},
     {"truncate", 'T', NULL, OPT_BOOL, 0, AT(truncate), NULL, NULL, "times no earlier than -S and no later than -E"},
     {"uid", 0, "user(s)", OPT_TEXT, OPT_HIDDEN, AT(user_list), NULL, NULL, ""},
     {"units", 0, "K|M|G|T|P", OPT_CALL, 0, 0, set_unit, NULL, "sizes in this unit"},
@@ -221,7 +223,7 @@ static bool read_states(struct sacct *s) {
 static bool read_all(struct sacct *s) {
     job_select_init(&s->pick, s->c);
     s->pick.states = ~0u;
-    return read_jobs(s) && read_users(s) && read_states(s) && read_window(s) &&
+    return sacct_more_read(s->c, &s->more) && read_jobs(s) && read_users(s) && read_states(s) && read_window(s) &&
            job_select_nodes(&s->pick, s->node_list) &&
            job_select_texts(&s->pick, JOB_SELECT_PARTITION, s->part_list) &&
            job_select_texts(&s->pick, JOB_SELECT_NAME, s->name_list) &&
@@ -315,7 +317,7 @@ static int by_task(const void *a, const void *b) {
 static void pick_rows(const struct sacct *s, const struct history_reply *reply, struct job_rows *out) {
     for (uint32_t i = 0; i < reply->n_jobs; i++)
         if (reply->jobs[i].job && reply->jobs[i].job->spec && was_in_state(s, reply->jobs[i].job) &&
-            is_life_wanted(s, reply->jobs[i].job))
+            is_life_wanted(s, reply->jobs[i].job) && sacct_more_wants(&s->more, &reply->jobs[i]))
             job_select_rows(&s->pick, &reply->jobs[i], s->array, out);
     job_rows_sort(out, by_task);
     for (size_t i = 0; s->truncate && i < out->v.n; i++)

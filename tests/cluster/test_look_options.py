@@ -15,7 +15,7 @@ PLAIN = {"help", "usage", "version"}  # not part of an answer; test_golden.py ha
 @pytest.fixture(scope="module")
 def jobs(shared):
     ids = {"one": shared.batch("srun sleep 300", "-J", "one", "-A", "ml", "-q", "high", "-L", "matlab:1", "-w", "n1", "-o", "x-%j.out", name="one.sh"),
-           "array": shared.submit("-H", "-J", "two", "--array=1-3", "--mem=2048", "--wrap", "true"),
+           "array": shared.submit("-H", "-J", "two", "--array=1-3", "--mem=2048", "-t", "7", "--wrap", "true"),
            "both": shared.submit("-J", "three", "-p", "debug,long", "--begin=now+1hour", "--wrap", "true"),
            "dark": shared.submit("-H", "-J", "dark", "-p", "dark", "--wrap", "true"),
            "ended": shared.submit("-J", "ended", "-w", "n2", "--wrap", "exit 2")}
@@ -46,6 +46,8 @@ SPRIO = {"format": ("", "-o %i"), "helpformat": ("", "--helpformat"), "jobs": ("
 SDIAG = {"all": (None, ""), "json": ("", "--json"), "reset": ("", "-r"), "sort-by-id": (None, ""), "sort-by-time": (None, ""), "sort-by-time2": (None, "")}
 SACCT = {
     "accounts": ("-a", "-A ml"), "allocations": ("-a", "-X"), "allusers": ("as:nobody", "-a"), "array": ("-a -X", "--array"), "brief": ("-a", "-b"),
+    "constraints": ("-a", "-C ib"), "gid": ("-a", "-g nogroup"), "ncpus": ("-a", "-i 5-9"), "nnodes": ("-a", "-I 3"), "reason": ("-a", "-R JobHeldUser"),
+    "timelimit-min": ("-a", "-k 7"), "timelimit-max": ("-a -k 5", "-K 9"),
     "delimiter": ("-a -P", "--delimiter=;"), "duplicates": (None, ""), "endtime": ("-a -s F -S now-1hour", "-E now+1hour"), "format": ("-a", "-o jobname"),
     "helpformat": ("-a", "-e"), "jobs": ("-a", "-j {one}"), "json": ("-a", "--json"), "name": ("-a", "--name=one"),
     "noconvert": ("-a -X -o reqmem", "--noconvert"), "nodelist": ("-a", "-N n1"), "noheader": ("-a", "-n"), "parsable": ("-a", "-p"), "parsable2": ("-a", "-P"),
