@@ -68,7 +68,7 @@ static void by_letter(void **state) {
     check(table_parse_percent, "text only", "text only\n", "text only\n", "");
     check(table_parse_percent, "%%", "\n", "", "");
     check(table_parse_percent, "{\"id\": \"%i\"}", "{\"id\": \"JOBID\"}\n", "{\"id\": \"337\"}\n", "");
-    check(table_parse_percent, "", "\n", "", "");
+    check(table_parse_percent, "", "\n", "\n", "");
     check(table_parse_percent, "%.", "%.\n", "%.\n", "\n");
     check(table_parse_percent, "%all", "JOBID|NAME|TIME_LIMIT|ARRAY_TASK_ID |NODELIST(REASON) |STATE \n",
           "337|two|5-00:00:00|N/A |n[1-2] |RUNNING \n", "");
