@@ -79,6 +79,9 @@ void spur_streams_window_size(struct spur_streams *s, uint32_t rows, uint32_t co
 /* The controller says that the step is over, or that a node is lost: who can't be reached is not tried for long. */
 void spur_streams_step_over(struct spur_streams *s);
 
+/* Where a node is now: an agent may have another address or port when it comes back. */
+void spur_streams_place(struct spur_streams *s, const struct node_place *place);
+
 /* The address under which this machine reaches a node: "10.0.0.1"; NULL: not known. In the arena. */
 const char *spur_local_address(const struct node_place *place, struct arena *a);
 

@@ -136,6 +136,17 @@ static void connect_now(struct link *l) {
         link_hurry(l->fd);
 }
 
+/* A connection that stands is the step daemon's, whatever became of the agent. */
+void link_moved(struct link *l) {
+    if (l->state == LINK_CONNECTING || l->state == LINK_OPENING) {
+        disconnect(l);
+        l->state = LINK_WAITING;
+    }
+    if (l->state == LINK_WAITING)
+        l->at_ms = link_now_ms();
+    l->pause_ms = 0;
+}
+
 /* The connection stands, or does not. */
 static void connected(struct link *l) {
     int error = 0;

@@ -48,7 +48,7 @@ struct spur_streams {
     struct arena arena; /* copies of what was given */
     const uint8_t *ticket_text; /* of all */
     uint32_t n_ticket_text;
-    const struct step_ticket_signed *ticket;
+    struct step_ticket_signed *ticket;
     const struct step *step;
     const struct stream_launch *launch;
     const struct stream_file *file;
@@ -76,6 +76,7 @@ int64_t link_deadline_ms(const struct link *l);      /* when link_time wants to 
 void link_time(struct link *l, int64_t now_ms);
 void link_ready(struct link *l, short revents);
 void link_deal(struct link *l); /* with what was read and not taken */
+void link_moved(struct link *l); /* its node has another address now */
 void link_push(struct link *l); /* signals, window size, input, acknowledgements: what may go out now */
 void link_fail(struct link *l, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 

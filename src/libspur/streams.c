@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/str.h"
 #include "libspur/link.h"
 #include "libspur/link_dial.h"
 
@@ -22,6 +23,18 @@ static struct step_ticket_signed *copy_tickets(struct arena *a, const struct ste
         out[i].place = place;
     }
     return out;
+}
+
+void spur_streams_place(struct spur_streams *s, const struct node_place *place) {
+    for (uint32_t i = 0; i < s->n_links && place->name && place->address; i++) {
+        const struct node_place *at = s->ticket[i].place;
+        if (!str_eq(at->name, place->name) || (str_eq(at->address, place->address) && at->port == place->port))
+            continue;
+        struct node_place *now = arena_calloc(&s->arena, 1, sizeof(*now));
+        *now = (struct node_place){at->name, arena_strdup(&s->arena, place->address), place->port};
+        s->ticket[i].place = now;
+        link_moved(&s->link[i]);
+    }
 }
 
 /* Which rank is whose. A rank that no node has belongs to none. */

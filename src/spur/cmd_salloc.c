@@ -64,7 +64,7 @@ static const char *cluster_name(struct salloc *s, uint32_t job_id) {
     struct jobs_request request = {.job_ids = &job_id, .n_job_ids = 1};
     struct jobs_reply reply = {0};
     struct err e = {0};
-    return cli_call(s->run.job.c, WIRE_Controller_Jobs, &request, &reply, &e) ? NULL : reply.cluster_name;
+    return srun_call(s->run.job.c, WIRE_Controller_Jobs, &request, &reply, &e) ? NULL : reply.cluster_name;
 }
 
 static int run(struct salloc *s) {

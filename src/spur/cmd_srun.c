@@ -20,7 +20,7 @@ static void give_up_step(struct srun_step *st) {
     struct step_ref ref = {.job_id = st->job_id, .step_id = st->reply.step->id};
     struct cancel_request request = {.token = token, .n_token = sizeof(token), .steps = &ref, .n_steps = 1};
     struct results reply = {0};
-    if (cli_call(st->s->job.c, WIRE_Controller_Cancel, &request, &reply, &e))
+    if (srun_call(st->s->job.c, WIRE_Controller_Cancel, &request, &reply, &e))
         cli_error(st->s->job.c, "Can't end the step: %s", e.text);
 }
 

@@ -241,6 +241,8 @@ static void on_step(struct run *r, struct spur_news *n) {
 static void on_news(struct run *r) {
     struct spur_news n;
     while (r->attend && spur_attend_take(r->attend, &n)) {
+        for (uint32_t i = 0; n.reply && i < n.reply->n_places; i++)
+            spur_streams_place(r->streams, &n.reply->places[i]);
         if (n.of_step)
             on_step(r, &n);
         else

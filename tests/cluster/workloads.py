@@ -448,7 +448,8 @@ class Suspended(Workload):
         if self.suspended and not self.resumed:
             ended, states = self.lines("ended"), self.states()
             self.resumed = True
-            if self.lost and states[0][2] != "SUSPENDED":
+            if self.lost and (ended or states[0][2] != "SUSPENDED"):  # its node may hear of it late
+                steer(self.c, "resume", self.ids["job"], "RUNNING")
                 return
             assert not ended and states[0][2] == "SUSPENDED", f"{self.name}: it went on by itself: {states}"
             steer(self.c, "resume", self.ids["job"], "RUNNING")

@@ -96,9 +96,13 @@ static void give_up(struct lead *l, const struct view *v, struct attended *at) {
     room_propose(l->room, CMD_CANCEL, &cmd, j->spec->uid, NULL, room_ignore, (void *)(uintptr_t)CMD_CANCEL);
 }
 
-void attend_tick(struct lead *l, const struct view *v) {
+uint64_t lead_attend_ms(const struct lead *l) {
     const struct rconf *conf = room_rconf(l->room);
-    int64_t most_ms = 1000 * (int64_t)(conf->attend_secs ? conf->attend_secs : DEFAULT_ATTEND_SECS);
+    return 1000 * (uint64_t)(conf->attend_secs ? conf->attend_secs : DEFAULT_ATTEND_SECS);
+}
+
+void attend_tick(struct lead *l, const struct view *v) {
+    int64_t most_ms = (int64_t)lead_attend_ms(l);
     int64_t now_ms = now_of(l);
     VEC(struct attended *) gone = {0};
     size_t cursor = 0;

@@ -40,6 +40,7 @@ bool lead_suspect(struct lead *l, uint32_t job_id, uint32_t start_no, uint32_t s
 void lead_listed(struct lead *l, uint32_t job_id, uint32_t start_no, uint32_t step_plus_1, uint32_t node_id);
 /* The client of an interactive job (step 0), or of a step (its id + 1), is there; or goes, and need not come back. */
 void lead_attended(struct lead *l, uint32_t job_id, uint32_t step_plus_1, bool leaving);
+uint64_t lead_attend_ms(const struct lead *l); /* so long nobody need be heard of */
 struct lead_node {
     uint32_t cpu_load_hundredths;
     uint64_t free_mem_mb;

@@ -11,6 +11,7 @@
 #include "spurctld/query/waiters.h"
 
 #define ATTEND_MS 10000u
+#define ATTEND_PARTS 3 /* a client is heard of so often while it may be silent: a call may be lost */
 
 static const char *shown(const struct waiter *w, const struct job *j, const struct step *st) {
     return w->step_id ? job_state_name(st->state) : job_shown_state(j);
@@ -105,5 +106,5 @@ void query_attend(struct query *q, const struct who *who, const struct attend_re
         return;
     }
     w.seen = (char *)(uintptr_t)req->seen_state; /* copied */
-    waiter_add(&w, ATTEND_MS, on_time);
+    waiter_add(&w, MIN(ATTEND_MS, lead_attend_ms(q->room->lead) / ATTEND_PARTS), on_time);
 }
