@@ -3,10 +3,12 @@
  * slurm.conf to spur.conf: the parameters of the whole cluster. Each is a row: where it goes, or why it doesn't.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #include "base/mem.h"
+#include "base/vec.h"
 #include "core/model/text.h"
 #include "spur/import.h"
 
@@ -171,26 +173,40 @@ static bool no_value(struct import *im, const struct value *v, const char *why) 
 }
 
 /* "matlab:4,ansys": { matlab = 4, ansys = 1 } */
+struct license {
+    char *name; /* owned */
+    uint64_t count;
+};
+
+/* One that is named twice is the sum of both, as Slurm has it. */
 static bool licenses(struct import *im, const struct value *v, struct str *out) {
-    bool any = false;
-    str_add(out, "{ ");
+    VEC(struct license) list = {0};
     for (const char *at = v->text; *at;) {
-        size_t n = strcspn(at, ",;");
+        size_t n = strcspn(at, ",;"), i = 0;
         autofree char *word = xstrndup(at, n);
         char *count = strpbrk(word, ":*");
         uint64_t k = 1;
         if (count)
             *count++ = '\0';
-        if (!*word || (count && str_to_u64(count, 1000000000, &k))) {
+        while (i < list.n && !str_eq(list.p[i].name, word))
+            i++;
+        if (!*word || (count && str_to_u64(count, 1000000000, &k)))
             import_note(im, v->line, "%s: `%.*s' is no NAME:COUNT; left out", v->row->slurm, (int)n, at);
-        } else {
-            str_add(out, any ? ", " : "");
-            import_quoted(word, out);
-            str_addf(out, " = %llu", (unsigned long long)k);
-            any = true;
-        }
+        else if (i < list.n)
+            list.p[i].count = MIN(list.p[i].count + k, (uint64_t)1000000000);
+        else
+            vec_push(&list, ((struct license){xstrndup(word, n), k}));
         at += n + (at[n] != '\0');
     }
+    bool any = list.n != 0;
+    str_add(out, "{ ");
+    for (size_t i = 0; i < list.n; i++) {
+        str_add(out, i ? ", " : "");
+        import_quoted(list.p[i].name, out);
+        str_addf(out, " = %llu", (unsigned long long)list.p[i].count);
+        free(list.p[i].name);
+    }
+    vec_fini(&list);
     str_add(out, " }");
     return any;
 }

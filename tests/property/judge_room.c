@@ -131,7 +131,8 @@ static struct left left_at(const struct judge *g, const struct wish *w, int node
         const struct held *h = &g->hold[i];
         if (h->node != node || h->is_lifted || x < h->from || x >= h->to)
             continue;
-        l.cpus -= h->cpus;
+        if (w->share != SHARE_OVER || h->share != SHARE_OVER || h->part == w->part)
+            l.cpus -= h->cpus; /* each partition counts its own who share CPUs */
         l.mem -= h->mem;
         l.part_cpus += h->part == w->part ? h->cpus : 0;
         l.is_barred |= !may_be_together(w, h);

@@ -27,7 +27,9 @@ static bool may_share(const struct ask *a, const struct claim *c) {
 static void see(void *arg, const struct claim *c) {
     struct crowd *w = arg;
     struct fit *f = &w->fit;
-    f->cpus -= c->cpus;
+    bool is_beside = w->ask->size.share == SHARE_OVER && c->share == SHARE_OVER && c->part != w->ask->size.part;
+    if (!is_beside)
+        f->cpus -= c->cpus;
     f->mem_mb -= c->mem_mb;
     f->is_barred |= !may_share(w->ask, c);
     if (c->part == w->ask->size.part)

@@ -6,7 +6,8 @@
  *     SHARE_CORES   any job that takes CPUs of its own
  *     SHARE_USER    those of the same user
  *     SHARE_NONE    nobody: it has all CPUs, and all generic resources
- *     SHARE_OVER    only its like: together they may have so many times the node's CPUs as the partition says, memory once
+ *     SHARE_OVER    only its like: those of a partition may together have so many times the node's CPUs as it says, whatever
+ *                   those of others have (as recorded); memory once
  *
  * A plain job on a node that has no special ones never comes here.
  */

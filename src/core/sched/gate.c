@@ -54,8 +54,13 @@ bool gate_needs_singleton(const struct job *j, int64_t now) {
 static uint32_t held(const struct job *j) {
     if (j->hold == HOLD_NONE)
         return REASON_NONE;
-    if (j->reason == REASON_LAUNCH_FAILED || j->reason == REASON_MAX_REQUEUE || j->reason == REASON_REQUEUED_HELD)
+    switch (j->reason) { /* held by the system, which says why */
+    case REASON_LAUNCH_FAILED:
+    case REASON_MAX_REQUEUE:
+    case REASON_REQUEUED_HELD:
+    case REASON_LICENSE_GONE:
         return j->reason;
+    }
     return j->hold == HOLD_ADMIN ? REASON_HELD_ADMIN : REASON_HELD_USER;
 }
 

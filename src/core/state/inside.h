@@ -143,6 +143,7 @@ void share_hold(struct apply *ap, const struct job *j, const struct job_node *jn
 /* What the start is to have, chosen among alternatives where it doesn't say; E_LICENSE. */
 int licenses_pick(struct apply *ap, const struct job_spec *spec, const struct job_start *st,
                   const struct license_ask **out, uint32_t *out_n);
+bool licenses_exist(struct apply *ap, const struct job_spec *spec); /* as many as it asks for are configured */
 void licenses_count(struct state *s, const struct job *j, bool take);
 void licenses_free(struct state *s);
 
@@ -173,8 +174,23 @@ void run_node_clean(struct apply *ap, struct job *j, uint32_t node_id);
 void run_requeue(struct apply *ap, struct job *j);
 uint32_t job_max_requeues(const struct state *s);
 void run_node_gone(struct apply *ap, uint32_t job_id, uint32_t node_id); /* apply_run.c: a node of it leaves the cluster */
-void run_node_down(struct apply *ap, uint32_t job_id); /* apply_run.c: a node of it was set down by hand; it answers still */
+void run_node_down(struct apply *ap, uint32_t job_id, uint32_t node_id); /* apply_run.c: set down by hand; it answers still */
 void run_count_suspended(const struct apply *ap, struct job_rare *r); /* it is suspended no longer */
+/* A node's share is given back; the job is put already, without it. */
+void run_free_node(struct apply *ap, const struct job *j, const struct job_node *jn);
+void run_count_completing(struct apply *ap, const struct job_node *jn, int by);
+void run_close_if_clean(struct apply *ap, struct job *j); /* it ends, and nothing is left of it. Else it is put */
+
+/* ---- resize.c: a run is made smaller ---- */
+
+/* Whether the update wants it of this job, which runs. */
+bool resize_is_asked(const struct cmd_update *cmd, const struct job *j);
+int resize_check(struct apply *ap, const struct cmd_update *cmd, const struct job *j);
+/* What is not kept becomes `leaving`. Changes j, its spec and its job_rare, which are the caller's; doesn't put it. */
+void resize(struct apply *ap, const struct cmd_update *cmd, struct job *j, struct job_spec *spec, struct job_more *more,
+            struct job_rare *rare);
+void resize_node_clean(struct apply *ap, struct job *j, uint32_t node_id); /* one of its leaving is. Puts the job */
+
 /* A copy of the job's nodes that may be changed, in the arena. */
 struct job_node *run_own_nodes(struct apply *ap, struct job *j);
 

@@ -32,7 +32,7 @@ void run_hold_nodes(struct apply *ap, const struct job *j) {
     licenses_count(ap->s, j, true);
 }
 
-static void free_node(struct apply *ap, const struct job *j, const struct job_node *jn) {
+void run_free_node(struct apply *ap, const struct job *j, const struct job_node *jn) {
     change_node(ap, j, jn, -1);
     apply_event(ap, EV_NODE_CHANGED, 0, 0, jn->node_id);
 }
@@ -43,7 +43,7 @@ struct job_node *run_own_nodes(struct apply *ap, struct job *j) {
     return nodes;
 }
 
-static void count_completing(struct apply *ap, const struct job_node *jn, int by) {
+void run_count_completing(struct apply *ap, const struct job_node *jn, int by) {
     const struct node *old = state_node(ap->s, jn->node_id);
     if (!old)
         return;
@@ -91,6 +91,10 @@ void run_requeue(struct apply *ap, struct job *j) {
     j->sluid = rare.new_sluid ? rare.new_sluid : derived_sluid(ap, j->sluid, j->id);
     j->reason = !rare.requeue_hold ? job_hold_reason(j->hold) : lost ? REASON_MAX_REQUEUE : REASON_REQUEUED_HELD;
     j->hold = MAX(j->hold, rare.requeue_hold); /* what was held while it ran stays so */
+    if (!licenses_exist(ap, j->spec)) { /* configured away meanwhile: it could never start */
+        j->hold = MAX(j->hold, HOLD_ADMIN);
+        j->reason = REASON_LICENSE_GONE;
+    }
     j->restarts++;
     j->submit_ms = ap->now_ms;
     j->eligible_unix = MAX(ap->now_ms / 1000, j->spec->begin_unix);
@@ -130,6 +134,20 @@ static void close_run(struct apply *ap, struct job *j) {
     deps_resolve(ap, j);
 }
 
+static bool any_left(const struct job *j) {
+    for (uint32_t i = 0; i < job_n_held(j); i++)
+        if (!job_held(j, i)->is_done)
+            return true;
+    return false;
+}
+
+void run_close_if_clean(struct apply *ap, struct job *j) {
+    if (j->completing && !any_left(j))
+        close_run(ap, j);
+    else
+        state_put_job(ap->s, j);
+}
+
 void run_end(struct apply *ap, struct job *j, uint32_t state, uint32_t reason) {
     struct job_rare rare = *job_rare_of(j);
     must(state == j->state || job_may_move(j->state, state));
@@ -142,15 +160,12 @@ void run_end(struct apply *ap, struct job *j, uint32_t state, uint32_t reason) {
     j->state = state;
     j->reason = reason;
     j->configuring = false;
-    bool any_left = false;
     if (!j->completing)
         for (uint32_t i = 0; i < j->n_nodes; i++)
             if (!j->nodes[i].is_done)
-                count_completing(ap, &j->nodes[i], 1);
+                run_count_completing(ap, &j->nodes[i], 1);
     j->completing = true;
-    for (uint32_t i = 0; i < j->n_nodes; i++)
-        any_left |= !j->nodes[i].is_done;
-    if (!any_left) {
+    if (!any_left(j)) {
         close_run(ap, j);
         return;
     }
@@ -161,20 +176,15 @@ void run_end(struct apply *ap, struct job *j, uint32_t state, uint32_t reason) {
 
 void run_node_clean(struct apply *ap, struct job *j, uint32_t node_id) {
     struct job_node *nodes = run_own_nodes(ap, j);
-    bool any_left = false;
     for (uint32_t i = 0; i < j->n_nodes; i++) {
         if (nodes[i].node_id == node_id && !nodes[i].is_done) {
             nodes[i].is_done = true;
             if (j->completing)
-                count_completing(ap, &nodes[i], -1);
+                run_count_completing(ap, &nodes[i], -1);
             state_put_job(ap->s, j);
             steps_node_clean(ap, j, node_id);
-            free_node(ap, j, &nodes[i]);
+            run_free_node(ap, j, &nodes[i]);
         }
-        any_left |= !nodes[i].is_done;
     }
-    if (!any_left && j->completing)
-        close_run(ap, j);
-    else
-        state_put_job(ap->s, j);
+    run_close_if_clean(ap, j);
 }

@@ -2,7 +2,7 @@
  *
  * What a start takes beside CPUs and memory: generic resources, the right to share a node or not, licences. Who has whom
  * beside it on a node: SHARE_CORES any with CPUs of their own, SHARE_USER the same user's, SHARE_NONE nobody, SHARE_OVER
- * its like, who together may have over_count times the node's CPUs.
+ * its like; those of one partition may together have its over_count times the node's CPUs.
  */
 #include <string.h>
 
@@ -104,13 +104,6 @@ static bool may_share(const struct job *a, const struct job_node *an, const stru
     return (an->share != SHARE_USER && bn->share != SHARE_USER) || a->spec->uid == b->spec->uid;
 }
 
-static const struct job_node *node_of(const struct job *j, uint32_t node_id) {
-    for (uint32_t i = 0; i < j->n_nodes; i++)
-        if (j->nodes[i].node_id == node_id && !j->nodes[i].is_done)
-            return &j->nodes[i];
-    return NULL;
-}
-
 static bool company_fits(const struct state *s, const struct job *j, const struct node *n,
                          const struct job_node *want) {
     const struct idset *there = idset_of(&s->node_jobs, n->id);
@@ -118,28 +111,41 @@ static bool company_fits(const struct state *s, const struct job *j, const struc
         return true;
     for (size_t i = 0; there && i < there->ids.n; i++) {
         const struct job *other = state_job(s, there->ids.p[i]);
-        const struct job_node *on = other ? node_of(other, n->id) : NULL;
+        const struct job_node *on = other ? job_held_on(other, n->id) : NULL;
         if (on && !may_share(j, want, other, on))
             return false;
     }
     return true;
 }
 
-static uint64_t cpus_in_all(const struct state *s, const struct node *n, const struct job_start *st,
-                            const struct job_node *want) {
+/* What those of the partition who share CPUs have of the node; each partition has a bound of its own. */
+static uint64_t cpus_shared_in(const struct state *s, const struct node *n, const char *partition) {
+    const struct idset *there = idset_of(&s->node_jobs, n->id);
+    uint64_t cpus = 0;
+    for (size_t i = 0; there && i < there->ids.n; i++) {
+        const struct job *other = state_job(s, there->ids.p[i]);
+        const struct job_node *on = other ? job_held_on(other, n->id) : NULL;
+        cpus += on && on->share == SHARE_OVER && str_eq(other->partition, partition) ? on->cpus : 0;
+    }
+    return cpus;
+}
+
+static uint64_t cpus_left(const struct state *s, const struct node *n, const struct job_start *st,
+                          const struct job_node *want) {
+    uint64_t all = n->cpus, used = n->alloc_cpus;
     const struct part *p;
-    if (want->share != SHARE_OVER)
-        return n->cpus;
-    for (uint64_t k = 0; (p = cow_next(s->parts.root, &k)); k++)
-        if (str_eq(p->name, st->partition))
-            return (uint64_t)n->cpus * MAX(p->over_count, 1u);
-    return n->cpus;
+    if (want->share == SHARE_OVER) {
+        used = cpus_shared_in(s, n, st->partition);
+        for (uint64_t k = 0; (p = cow_next(s->parts.root, &k)); k++)
+            if (str_eq(p->name, st->partition))
+                all *= MAX(p->over_count, 1u);
+    }
+    return all - MIN(all, used);
 }
 
 int share_check(struct apply *ap, const struct job *j, const struct job_start *st, const struct node *n,
                 const struct job_node *want) {
-    uint64_t all = cpus_in_all(ap->s, n, st, want);
-    if (want->share > SHARE_OVER || want->cpus > n->cpus || want->cpus > all - MIN(all, n->alloc_cpus) ||
+    if (want->share > SHARE_OVER || want->cpus > n->cpus || want->cpus > cpus_left(ap->s, n, st, want) ||
         want->mem_mb > n->mem_mb - MIN(n->mem_mb, n->alloc_mem_mb))
         return E_NODES_UNAVAIL;
     return gres_fits(n, want) && company_fits(ap->s, j, n, want) ? 0 : E_NODES_UNAVAIL;
@@ -157,7 +163,7 @@ static void set_share(const struct state *s, struct node *n) {
     n->share_uid = 0;
     for (size_t i = 0; there && i < there->ids.n; i++) {
         const struct job *other = state_job(s, there->ids.p[i]);
-        const struct job_node *on = other ? node_of(other, n->id) : NULL;
+        const struct job_node *on = other ? job_held_on(other, n->id) : NULL;
         if (!on || strictness(on->share) <= strictness(n->share_kind))
             continue;
         n->share_kind = on->share;
@@ -184,9 +190,9 @@ static uint32_t used_of(const struct state *s, const char *name) {
     return u ? u->used : 0;
 }
 
-static bool is_there(const struct state *s, const struct license_ask *l, const struct license_ask *mine, uint32_t n) {
+static bool is_there(const struct state *s, const struct license_ask *l, const struct license_ask *mine, uint32_t n, bool when_idle) {
     const struct rconf *conf = s->cluster->conf;
-    uint64_t want = (uint64_t)l->count + used_of(s, l->name);
+    uint64_t want = (uint64_t)l->count + (when_idle ? 0 : used_of(s, l->name));
     for (uint32_t i = 0; i < n; i++)
         if (str_eq(mine[i].name, l->name))
             want += mine[i].count;
@@ -196,28 +202,41 @@ static bool is_there(const struct state *s, const struct license_ask *l, const s
     return false;
 }
 
-/* From groups of alternatives, each joined by `|`, one of each. */
-int licenses_pick(struct apply *ap, const struct job_spec *spec, const struct job_start *st,
-                  const struct license_ask **out, uint32_t *out_n) {
-    const struct job_more *more = job_spec_more(spec);
-    const struct license_ask *from = st->n_licenses ? st->licenses : more->licenses;
-    uint32_t n_from = st->n_licenses ? st->n_licenses : more->n_licenses, n = 0;
-    struct license_ask *list = arena_calloc(ap->arena, n_from + 1, sizeof(*list));
+/* From groups of alternatives, each joined by `|`, one of each, into `list`. `alone`: each stands for itself. */
+static int pick(struct apply *ap, const struct license_ask *from, uint32_t n_from, bool alone, bool when_idle,
+                struct license_ask *list, uint32_t *out_n) {
+    uint32_t n = 0;
     for (uint32_t i = 0; i < n_from;) {
         bool found = false;
         do {
-            if (!found && from[i].name && is_there(ap->s, &from[i], list, n)) {
+            if (!found && from[i].name && is_there(ap->s, &from[i], list, n, when_idle)) {
                 list[n] = from[i];
                 list[n++].is_or = false;
                 found = true;
             }
-        } while (++i < n_from && from[i].is_or && !st->n_licenses);
+        } while (++i < n_from && from[i].is_or && !alone);
         if (!found)
             return E_LICENSE;
     }
-    *out = list;
     *out_n = n;
     return 0;
+}
+
+int licenses_pick(struct apply *ap, const struct job_spec *spec, const struct job_start *st,
+                  const struct license_ask **out, uint32_t *out_n) {
+    const struct job_more *more = job_spec_more(spec);
+    const struct license_ask *from = st->n_licenses ? st->licenses : more->licenses;
+    uint32_t n_from = st->n_licenses ? st->n_licenses : more->n_licenses;
+    struct license_ask *list = arena_calloc(ap->arena, n_from + 1, sizeof(*list));
+    *out = list;
+    return pick(ap, from, n_from, st->n_licenses != 0, false, list, out_n);
+}
+
+bool licenses_exist(struct apply *ap, const struct job_spec *spec) {
+    const struct job_more *more = job_spec_more(spec);
+    uint32_t n;
+    struct license_ask *list = arena_calloc(ap->arena, more->n_licenses + 1, sizeof(*list));
+    return pick(ap, more->licenses, more->n_licenses, false, true, list, &n) == 0;
 }
 
 void licenses_count(struct state *s, const struct job *j, bool take) {

@@ -79,7 +79,7 @@ static void a_site(void **state) {
            "SlurmctldPort=7001 SlurmdTimeout=300   # two on a line\n"
            "SlurmUser=slurm\n"
            "SelectType=select/cons_tres\nSelectTypeParameters=CR_Core_Memory\nProctrackType=proctrack/cgroup\n"
-           "MaxArraySize=100001\nKillWait=7\nPriorityMaxAge=7-0\nJobRequeue=0\nLicenses=matlab:4,ansys*2\n"
+           "MaxArraySize=100001\nKillWait=7\nPriorityMaxAge=7-0\nJobRequeue=0\nLicenses=matlab:3,ansys*2,matlab\n"
            "NodeName=DEFAULT Sockets=2 CoresPerSocket=8 \\\n"
            "    RealMemory=64000\n"
            "NodeName=n[1-3] Feature=ib,zen\n"
