@@ -22,7 +22,7 @@
 struct scancel {
     struct cli *c;
     struct job_select pick;
-    const char *signal_name, *user_list, *state_list, *part_list, *name_list, *account_list, *qos_list, *node_list;
+    const char *signal_name, *user_list, *state_list, *part_list, *name_list, *account_list, *qos_list, *node_list, *reservation_list;
     bool me, batch, full, ctld, interactive;
     uint32_t quiet, verbose;
     uint32_t signal; /* 0: end the jobs */
@@ -32,17 +32,36 @@ struct scancel {
     VEC(struct step_ref) steps;
 };
 
+/* Typed: yes. Of a variable: true or false, as Slurm's. */
+static int read_flag(struct opt_run *r, const struct opt_row *o, const char *value, bool *out) {
+    *out = !value || strcasecmp(value, "true") == 0;
+    if (*out || strcasecmp(value, "false") == 0)
+        return 0;
+    return opt_bad(r, 1, "Unrecognized %s%s value: %s", r->table->env_prefix[0], o->env, value);
+}
+
+static int set_flag(struct opt_run *r, const struct opt_row *o, const char *value) {
+    return read_flag(r, o, value, (bool *)((char *)r->ctx + o->off));
+}
+
+static int set_verbose(struct opt_run *r, const struct opt_row *o, const char *value) {
+    bool yes;
+    int rc = read_flag(r, o, value, &yes);
+    ((struct scancel *)r->ctx)->verbose += !rc && yes;
+    return rc;
+}
+
 #define AT(field) offsetof(struct scancel, field)
 static const struct opt_row rows[] = {
     {"account", 'A', "account", OPT_TEXT, 0, AT(account_list), NULL, "ACCOUNT", "only jobs of this account"},
-    {"batch", 'b', NULL, OPT_BOOL, 0, AT(batch), NULL, "BATCH", "signal the batch shell only"},
+    {"batch", 'b', NULL, OPT_CALL, 0, AT(batch), set_flag, "BATCH", "signal the batch shell only"},
     {"clusters", 'M', "names", OPT_NOT_YET},
-    {"cron", 0, NULL, OPT_NOT_YET},
-    {"ctld", 0, NULL, OPT_BOOL, 0, AT(ctld), NULL, NULL, "send through the controller (as always)"},
-    {"full", 'f', NULL, OPT_BOOL, 0, AT(full), NULL, "FULL", "signal the batch shell and all steps"},
+    {"cron", 0, NULL, OPT_NOT_YET, 0, 0, NULL, "CRON"},
+    {"ctld", 0, NULL, OPT_CALL, 0, AT(ctld), set_flag, "CTLD", "send through the controller (as always)"},
+    {"full", 'f', NULL, OPT_CALL, 0, AT(full), set_flag, "FULL", "signal the batch shell and all steps"},
     {"help", 0, NULL, OPT_HELP, 0, 0, NULL, NULL, "show this help"},
-    {"hurry", 'H', NULL, OPT_NOT_YET},
-    {"interactive", 'i', NULL, OPT_BOOL, 0, AT(interactive), NULL, "INTERACTIVE", "ask before each job"},
+    {"hurry", 'H', NULL, OPT_NOT_YET, 0, 0, NULL, "HURRY"},
+    {"interactive", 'i', NULL, OPT_CALL, 0, AT(interactive), set_flag, "INTERACTIVE", "ask before each job"},
     {"jobname", 0, "name", OPT_TEXT, OPT_HIDDEN, AT(name_list), NULL, NULL, ""},
     {"me", 0, NULL, OPT_BOOL, 0, AT(me), NULL, NULL, "only your jobs"},
     {"name", 'n', "job_name", OPT_TEXT, 0, AT(name_list), NULL, "NAME", "only jobs of this name"},
@@ -50,15 +69,15 @@ static const struct opt_row rows[] = {
     {"partition", 'p', "partition", OPT_TEXT, 0, AT(part_list), NULL, "PARTITION", "only jobs of this partition"},
     {"qos", 'q', "qos", OPT_TEXT, 0, AT(qos_list), NULL, "QOS", "only jobs of this QOS"},
     {"quiet", 'Q', NULL, OPT_COUNT, 0, AT(quiet), NULL, NULL, "no errors of single jobs"},
-    {"reservation", 'R', "name", OPT_NOT_YET},
+    {"reservation", 'R', "name", OPT_TEXT, 0, AT(reservation_list), NULL, NULL, "only jobs of this reservation"},
     {"sibling", 0, "cluster", OPT_NOT_YET},
     {"signal", 's', "name|number", OPT_TEXT, 0, AT(signal_name), NULL, NULL, "send this signal instead of ending the job"},
     {"state", 't', "state", OPT_TEXT, 0, AT(state_list), NULL, "STATE", "only jobs in this state: PENDING, RUNNING, SUSPENDED"},
     {"usage", 0, NULL, OPT_USAGE, 0, 0, NULL, NULL, "show a short usage"},
     {"user", 'u', "user", OPT_TEXT, 0, AT(user_list), NULL, "USER", "only jobs of this user"},
-    {"verbose", 'v', NULL, OPT_COUNT, 0, AT(verbose), NULL, NULL, "say what is done"},
+    {"verbose", 'v', NULL, OPT_CALL, 0, AT(verbose), set_verbose, "VERBOSE", "say what is done"},
     {"version", 'V', NULL, OPT_VERSION, 0, 0, NULL, NULL, "show the version"},
-    {"wckey", 0, "wckey", OPT_NOT_YET},
+    {"wckey", 0, "wckey", OPT_NOT_YET, 0, 0, NULL, "WCKEY"},
 };
 
 const struct opt_table *cmd_scancel_options(void) {
@@ -138,7 +157,7 @@ static bool read_names(struct scancel *s, const char *const *word, size_t n_word
 
 static bool has_filter(const struct scancel *s) {
     return s->user_list || s->me || s->state_list || s->part_list || s->name_list || s->account_list || s->qos_list ||
-           s->node_list;
+           s->node_list || s->reservation_list;
 }
 
 static bool read_all(struct scancel *s, struct opt_run *r) {
@@ -154,7 +173,8 @@ static bool read_all(struct scancel *s, struct opt_run *r) {
            job_select_texts(&s->pick, JOB_SELECT_PARTITION, s->part_list) &&
            job_select_texts(&s->pick, JOB_SELECT_NAME, s->name_list) &&
            job_select_texts(&s->pick, JOB_SELECT_ACCOUNT, s->account_list) &&
-           job_select_texts(&s->pick, JOB_SELECT_QOS, s->qos_list);
+           job_select_texts(&s->pick, JOB_SELECT_QOS, s->qos_list) &&
+           job_select_texts(&s->pick, JOB_SELECT_RESERVATION, s->reservation_list);
 }
 
 /* ---- what is asked for ---- */
