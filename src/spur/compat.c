@@ -94,13 +94,14 @@ void compat_page(struct str *out) {
             "- `scancel --hurry`, `scontrol requeuehold state=…`, `scontrol top` and keys of `scontrol update` that change nothing\n"
             "  here are refused by name.\n"
             "- `scontrol hold` of a job that runs is refused; Slurm marks it, which counts when it is requeued.\n"
-            "- `srun`: when the reader of its stdout is gone, the step ends and srun returns 141. Its command is looked for on the\n"
-            "  nodes only. Heterogeneous jobs (`:`) are refused. A step takes no `--constraint`.\n"
+            "- `srun`: when the reader of its stdout is gone, the step ends and srun returns 141. Its command is looked for where it\n"
+            "  is called, then by PATH on the nodes. Heterogeneous jobs (`:`) are refused. A step takes no `--constraint`.\n"
             "- `sattach` shows output; input and signals stay with srun. `salloc` without `--kill-command` leaves its command alone\n"
             "  when the allocation is revoked, but for a shell on a terminal, which gets SIGHUP.\n"
             "- Accounts and QOS are kept and shown; nothing enforces them yet.\n"
             "- Programs that are linked against Slurm's library (PySlurm, libslurm-perl, slurm-drmaa, pam_slurm_adopt, plugins)\n"
             "  can't work: there is no such library here.\n");
+    compat_suite(out);
     flavor_print(out);
     compat_amd(out);
 }

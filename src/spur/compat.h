@@ -10,5 +10,7 @@
 void compat_page(struct str *out);
 /* AMD Spur's flags and variables: compat_amd.c. */
 void compat_amd(struct str *out);
+/* Slurm's own tests that don't pass: compat_suite.c. */
+void compat_suite(struct str *out);
 
 #endif
