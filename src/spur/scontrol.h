@@ -44,6 +44,9 @@ int scontrol_create(struct scontrol *s);
 int scontrol_delete(struct scontrol *s);
 int scontrol_update_part(struct scontrol *s);
 
+/* ---- scontrol_resize.c ---- */
+bool scontrol_resized(struct scontrol *s, uint32_t job_id); /* a run is smaller; false: said what is wrong */
+
 /* ---- scontrol_pids.c ---- */
 int scontrol_listpids(struct scontrol *s);
 int scontrol_pidinfo(struct scontrol *s);

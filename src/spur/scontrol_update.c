@@ -321,7 +321,7 @@ static bool complete_limit(struct update *u, const struct job_info *ji) {
 }
 
 /* What is not given of the fields that go together stays as it is. */
-static void complete_fields(struct update *u, const struct job_spec *j) {
+static void complete_fields(struct update *u, const struct job_spec *j, bool waits) {
     if (!u->has_tasks) {
         u->spec.n_tasks = j->n_tasks;
         u->spec.n_tasks_given = j->n_tasks_given;
@@ -332,11 +332,11 @@ static void complete_fields(struct update *u, const struct job_spec *j) {
     }
     u->more.tasks_per_node = job_spec_more(j)->tasks_per_node;
     u->more.exclusive = job_spec_more(j)->exclusive;
-    if (!u->has_req) {
+    if (!u->has_req && waits) { /* of a run the list says which of its nodes it keeps */
         u->spec.req_nodes = j->req_nodes;
         u->spec.n_req_nodes = j->n_req_nodes;
     }
-    if (!u->has_exc) {
+    if (!u->has_exc && waits) {
         u->spec.exc_nodes = j->exc_nodes;
         u->spec.n_exc_nodes = j->n_exc_nodes;
     }
@@ -369,7 +369,7 @@ static bool complete(struct update *u, const struct job_target *t) {
         say_target("Requested operation not supported on this system", t);
         return false;
     }
-    complete_fields(u, ji->job->spec);
+    complete_fields(u, ji->job->spec, ji->job->state == JOB_PENDING);
     return complete_limit(u, ji);
 }
 
@@ -386,7 +386,10 @@ static bool send(struct update *u, const struct job_target *t, uint32_t n) {
         say_target(e.text, t);
         return false;
     }
-    return !scontrol_tell(&reply);
+    bool ok = !scontrol_tell(&reply);
+    for (uint32_t i = 0; i < n && ok && (u->changes & CHANGE_NODES || u->has_req); i++)
+        ok = scontrol_resized(u->s, t[i].job_id);
+    return ok;
 }
 
 static bool find_targets(struct update *u, struct scontrol_targets *out) {

@@ -65,3 +65,20 @@ const struct job_rare *job_rare_of(const struct job *j) {
     static const struct job_rare nothing;
     return j->rare ? j->rare : &nothing;
 }
+
+uint32_t job_n_held(const struct job *j) {
+    return j->n_nodes + job_rare_of(j)->n_leaving;
+}
+
+const struct job_node *job_held(const struct job *j, uint32_t i) {
+    return i < j->n_nodes ? &j->nodes[i] : &job_rare_of(j)->leaving[i - j->n_nodes];
+}
+
+const struct job_node *job_held_on(const struct job *j, uint32_t node_id) {
+    for (uint32_t i = 0, n = job_n_held(j); i < n; i++) {
+        const struct job_node *jn = job_held(j, i);
+        if (jn->node_id == node_id && !jn->is_done)
+            return jn;
+    }
+    return NULL;
+}

@@ -213,7 +213,8 @@ REC_DECLARE(job_array, JOB_ARRAY_FIELDS)
     F(BOOL, limit_set, 8, _) /* the time limit was changed by hand: not the partition's any more */                   \
     F(STR, new_sluid, 9, _)  /* with requeue_wanted: its next one */                                                  \
     F(LIST, licenses, 10, license_ask) /* that this start has, where the job left the choice; none: all it asks for */ \
-    F(BOOL, everywhere, 11, _) /* this start runs the script on each of its nodes */
+    F(BOOL, everywhere, 11, _) /* this start runs the script on each of its nodes */                                  \
+    F(LIST, leaving, 12, job_node) /* what the run gave back when it was made smaller, and what is not clean there yet */
 REC_DECLARE(job_rare, JOB_RARE_FIELDS)
 
 #define JOB_FIELDS(F)                                                                                                 \
@@ -307,6 +308,11 @@ bool job_state_is_end(uint32_t state);
 const struct job_more *job_spec_more(const struct job_spec *s); /* never NULL: a zeroed one */
 const struct job_rare *job_rare_of(const struct job *j);        /* the same */
 /* "123", "123_4", or of a waiting array "123_[0-3,7%2]" (`limit` with the last). */
+/* All that it holds: its nodes, and behind them those that it gave back and that are not clean yet. */
+uint32_t job_n_held(const struct job *j);
+const struct job_node *job_held(const struct job *j, uint32_t i);
+/* Its share of that node, as long as it is not clean there; NULL: none. */
+const struct job_node *job_held_on(const struct job *j, uint32_t node_id);
 void job_print_id(const struct job *j, struct str *out);
 /* Ids of tasks. "0-15:4,20%2" to ascending disjoint ranges; E_ARRAY. max_id: the highest id allowed. */
 int array_parse(const char *s, uint32_t max_id, struct arena *a, const struct array_range **out, uint32_t *out_n,

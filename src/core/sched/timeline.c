@@ -144,9 +144,9 @@ static uint64_t *held_gres(const struct grid *g, const struct grid_node *node, c
 static void put_run(struct timeline *t, const struct grid *g, const struct job *j) {
     uint32_t part = j->partition ? grid_find_part(g, j->partition, strlen(j->partition)) : GRID_NONE;
     struct run r = {.hash = rec_hash(j), .end_unix = expected_end(j), .job_id = j->id};
-    r.rank = xcalloc(j->n_nodes + 1, sizeof(*r.rank));
-    for (uint32_t i = 0; i < j->n_nodes; i++) {
-        const struct job_node *n = &j->nodes[i];
+    r.rank = xcalloc(job_n_held(j) + 1, sizeof(*r.rank));
+    for (uint32_t i = 0; i < job_n_held(j); i++) {
+        const struct job_node *n = job_held(j, i);
         uint32_t rank = n->is_done ? GRID_NONE : grid_rank(g, n->node_id);
         if (rank == GRID_NONE)
             continue;

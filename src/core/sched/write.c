@@ -50,10 +50,9 @@ static uint64_t *taken_on(struct pass *p, uint32_t rank) {
     uint64_t *bits = p->taken[rank] = arena_calloc(p->scratch, words, sizeof(*bits));
     for (size_t i = 0; i < l->share.n; i++) {
         const struct job *j = l->share.p[i].c.gres ? view_job(p->v, l->share.p[i].job_id) : NULL;
-        for (uint32_t k = 0; j && k < j->n_nodes; k++) {
-            for (uint32_t m = 0; j->nodes[k].node_id == n->id && m < j->nodes[k].n_gres; m++)
-                mark_held(g, n, &j->nodes[k].gres[m], bits);
-        }
+        const struct job_node *jn = j ? job_held_on(j, n->id) : NULL;
+        for (uint32_t m = 0; jn && m < jn->n_gres; m++)
+            mark_held(g, n, &jn->gres[m], bits);
     }
     return bits;
 }

@@ -69,7 +69,7 @@ static void end_jobs_of(struct apply *ap, uint32_t node_id) {
     size_t n = there ? there->ids.n : 0;
     uint32_t *ids = arena_memdup(ap->arena, n ? there->ids.p : NULL, n * sizeof(*ids));
     for (size_t i = 0; i < n; i++)
-        run_node_down(ap, ids[i]);
+        run_node_down(ap, ids[i], node_id);
 }
 
 /* With force nothing may be left there: its jobs fail, and what they hold of it is given back. Should the agent live, it

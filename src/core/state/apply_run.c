@@ -251,9 +251,17 @@ static void requeue_lost(struct apply *ap, struct job *j, const char *sluid) {
     run_end(ap, j, JOB_PENDING, REASON_NODE_DOWN);
 }
 
-void run_node_down(struct apply *ap, uint32_t job_id) {
+/* One of those that it runs on; not one that it gave back. */
+static const struct job_node *node_in(const struct job *j, uint32_t node_id) {
+    for (uint32_t i = 0; i < j->n_nodes; i++)
+        if (j->nodes[i].node_id == node_id && !j->nodes[i].is_done)
+            return &j->nodes[i];
+    return NULL;
+}
+
+void run_node_down(struct apply *ap, uint32_t job_id, uint32_t node_id) {
     const struct job *old = state_job(ap->s, job_id);
-    if (!old || !job_holds_nodes(old) || old->completing)
+    if (!old || !job_holds_nodes(old) || old->completing || !node_in(old, node_id))
         return;
     struct job j = *old;
     if (comes_back(ap, old)) {
@@ -269,6 +277,10 @@ void run_node_gone(struct apply *ap, uint32_t job_id, uint32_t node_id) {
     if (!old || !job_holds_nodes(old))
         return;
     struct job j = *old;
+    if (!node_in(old, node_id)) {
+        resize_node_clean(ap, &j, node_id);
+        return;
+    }
     if (!j.completing) {
         j.kill_ms = ap->now_ms;
         run_end(ap, &j, JOB_NODE_FAIL, REASON_NODE_DOWN);
@@ -341,13 +353,16 @@ static void script_over(struct apply *ap, struct job *j, uint32_t node_id) {
 
 int apply_node_done(struct apply *ap, const struct cmd_node_done *cmd) {
     const struct job *old = run_find(ap, cmd->job_id, cmd->start_no);
-    const struct job_node *jn = NULL;
-    for (uint32_t i = 0; old && i < old->n_nodes; i++)
-        if (old->nodes[i].node_id == cmd->node_id && !old->nodes[i].is_done)
-            jn = &old->nodes[i];
-    if (!jn) /* an earlier start, or said before: nothing to do, and the agent may forget it */
+    if (!old || !job_held_on(old, cmd->node_id)) /* an earlier start, or said before: the agent may forget it */
         return 0;
     struct job j = *old;
+    const struct job_node *jn = node_in(old, cmd->node_id);
+    if (!jn && !cmd->stays) /* it was given back: how it went there is nobody's concern */
+        resize_node_clean(ap, &j, cmd->node_id);
+    if (!jn && cmd->drain_node)
+        drain_node(ap, cmd->node_id, cmd->text);
+    if (!jn)
+        return 0;
     if (cmd->stays && (jn->script_over || j.completing)) /* said before, or what ends it is under way */
         return 0;
     node_ended(ap, &j, cmd);

@@ -256,6 +256,13 @@ static bool lives_on(const struct step *st, uint32_t node_id) {
     return false;
 }
 
+static bool lives_elsewhere(const struct step *st, uint32_t node_id) {
+    for (uint32_t i = 0; i < st->n_nodes; i++)
+        if (st->nodes[i].node_id != node_id && !st->nodes[i].is_done)
+            return true;
+    return false;
+}
+
 int apply_step_done(struct apply *ap, const struct cmd_step_done *cmd) {
     const struct step *old = state_step(ap->s, cmd->job_id, cmd->step_id);
     if (!old || old->start_no != cmd->start_no || !lives_on(old, cmd->node_id))
@@ -296,7 +303,9 @@ void steps_node_clean(struct apply *ap, const struct job *j, uint32_t node_id) {
         if (!lives_on(old, node_id))
             continue;
         struct step st = *old;
-        if (st.state == JOB_RUNNING && !st.kill_ms)
+        uint32_t at;
+        bool goes_on = !node_of(j, node_id, &at) && lives_elsewhere(old, node_id); /* the job has given the node back */
+        if (st.state == JOB_RUNNING && !st.kill_ms && !goes_on)
             st.state = JOB_CANCELLED; /* the job is over there, and it had not said how it went */
         node_clean(ap, &st, node_id, ap->now_ms, false);
     }

@@ -8,10 +8,12 @@
 #define CHANGES_OF_A_RUN                                                                                               \
     (CHANGE_NAME | CHANGE_COMMENT | CHANGE_TIME_LIMIT | CHANGE_TIME_MIN | CHANGE_NICE | CHANGE_PRIORITY |              \
      CHANGE_REQUEUE | CHANGE_ARRAY_LIMIT)
+#define CHANGES_OF_SIZE ((uint32_t)(CHANGE_NODES | CHANGE_NODE_LISTS)) /* of a run: its nodes themselves, not its wishes */
 #define CHANGES_ALL ((CHANGE_HOLD << 1) - 1)
 
 struct change {
     const struct cmd_update *cmd;
+    uint32_t bits; /* of the changes, those that are new values of fields */
     struct job job;
     struct job_spec spec;
     struct job_more more;
@@ -32,16 +34,20 @@ static int check(struct apply *ap, const struct cmd_update *cmd, const struct jo
             return E_DENIED;
         return cmd->changes & CHANGE_DEPENDENCY ? deps_check(ap, j->id, cmd->spec, NULL) : 0;
     }
-    if (cmd->changes & CHANGE_NODES)
+    bool shrinks = resize_is_asked(cmd, j);
+    if (cmd->changes & CHANGE_NODES && !shrinks)
         return E_UNSUPPORTED;
-    return cmd->changes & ~CHANGES_OF_A_RUN ? E_JOB_NOT_PENDING : 0;
+    uint32_t may = CHANGES_OF_A_RUN | (shrinks ? CHANGES_OF_SIZE : 0);
+    if (cmd->changes & ~may)
+        return E_JOB_NOT_PENDING;
+    return shrinks ? resize_check(ap, cmd, j) : 0;
 }
 
 /* Fields of the spec; a list goes with its count. */
 static void set_spec(struct change *c) {
     const struct job_spec *from = c->cmd->spec;
     struct job_spec *to = &c->spec;
-    uint32_t bits = c->cmd->changes;
+    uint32_t bits = c->bits;
 #define SET(bit, ...)                                                                                                  \
     if (bits & (bit)) {                                                                                                \
         __VA_ARGS__                                                                                                    \
@@ -68,7 +74,7 @@ static void set_spec(struct change *c) {
 static void set_more(struct change *c) {
     const struct job_more *from = job_spec_more(c->cmd->spec);
     struct job_more *to = &c->more;
-    uint32_t bits = c->cmd->changes;
+    uint32_t bits = c->bits;
 #define COPY(x) to->x = from->x;
     SET(CHANGE_TIME_MIN, COPY(time_min_min))
     SET(CHANGE_DEADLINE, COPY(deadline_unix))
@@ -86,7 +92,7 @@ static void set_more(struct change *c) {
 /* What stands in the job beside its spec. */
 static void set_job(struct apply *ap, struct change *c) {
     const struct cmd_update *cmd = c->cmd;
-    uint32_t bits = cmd->changes;
+    uint32_t bits = c->bits;
     struct job *j = &c->job;
     bool waits = j->state == JOB_PENDING;
     SET(CHANGE_TIME_LIMIT, c->rare.limit_set = true; j->time_limit_min = waits ? j->time_limit_min
@@ -103,7 +109,8 @@ static int update_one(struct apply *ap, const struct job *old, void *arg, bool d
     const struct cmd_update *cmd = arg;
     static const struct job_more no_more;
     static const struct job_rare no_rare;
-    struct change c = {.cmd = cmd};
+    bool shrinks = resize_is_asked(cmd, old);
+    struct change c = {.cmd = cmd, .bits = cmd->changes & ~(shrinks ? CHANGES_OF_SIZE : 0)};
     int rc = check(ap, cmd, old);
     if (rc || dry)
         return rc;
@@ -116,6 +123,8 @@ static int update_one(struct apply *ap, const struct job *old, void *arg, bool d
     set_spec(&c);
     set_more(&c);
     set_job(ap, &c);
+    if (shrinks)
+        resize(ap, cmd, &c.job, &c.spec, &c.more, &c.rare);
     c.spec.more = rec_same(job_more_rec(), &c.more, &no_more) ? NULL : &c.more;
     c.job.spec = &c.spec;
     c.job.rare = rec_same(job_rare_rec(), &c.rare, &no_rare) ? NULL : &c.rare;

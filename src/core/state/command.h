@@ -137,7 +137,8 @@ REC_DECLARE(cmd_suspend, CMD_SUSPEND_FIELDS)
     F(U32, changes, 2, _)      /* bits of enum job_change */                                                          \
     F(SUB, spec, 3, job_spec)  /* the new values; complete as admit makes them */                                     \
     F(U64, priority_set, 4, _) /* + 1; 0: as computed */                                                              \
-    F(BOOL, as_admin, 5, _)
+    F(BOOL, as_admin, 5, _)                                                                                           \
+    F(BOOL, shrinks, 6, _)     /* of a job that runs CHANGE_NODES and CHANGE_NODE_LISTS say which of its nodes it keeps */
 REC_DECLARE(cmd_update, CMD_UPDATE_FIELDS)
 
 /* The step's shape is in the command; apply checks that it fits beside the job's other steps. E_STEP_BUSY: not now. */

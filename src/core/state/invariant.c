@@ -33,8 +33,8 @@ static int check_job(const struct state *s, const struct job *j, struct sums *su
     if (rare->requeue_wanted && (j->state != JOB_PENDING || !j->completing))
         return err_set(e, E_INTERNAL, "job %u is to be queued again in state %u", j->id, j->state);
     bool any_left = false;
-    for (uint32_t i = 0; i < j->n_nodes; i++) {
-        const struct job_node *jn = &j->nodes[i];
+    for (uint32_t i = 0; i < job_n_held(j); i++) {
+        const struct job_node *jn = job_held(j, i);
         if (jn->is_done || !job_holds_nodes(j))
             continue;
         if (jn->node_id >= n_sums || !state_node(s, jn->node_id))
@@ -45,12 +45,12 @@ static int check_job(const struct state *s, const struct job *j, struct sums *su
         sums[jn->node_id].cpus += jn->cpus;
         sums[jn->node_id].mem_mb += jn->mem_mb;
         sums[jn->node_id].jobs++;
-        sums[jn->node_id].completing += j->completing;
+        sums[jn->node_id].completing += j->completing || i >= j->n_nodes;
     }
     if (job_is_over(j))
-        for (uint32_t i = 0; i < j->n_nodes; i++)
-            if (!j->nodes[i].is_done)
-                return err_set(e, E_INTERNAL, "job %u is over and node %u is not clean", j->id, j->nodes[i].node_id);
+        for (uint32_t i = 0; i < job_n_held(j); i++)
+            if (!job_held(j, i)->is_done)
+                return err_set(e, E_INTERNAL, "job %u is over and node %u is not clean", j->id, job_held(j, i)->node_id);
     if (j->completing && !any_left)
         return err_set(e, E_INTERNAL, "job %u completes on no node", j->id);
     return 0;

@@ -11,10 +11,7 @@
 
 static const struct job_node *share_of(const struct state *s, uint32_t job_id, uint32_t node_id) {
     const struct job *j = state_job(s, job_id);
-    for (uint32_t i = 0; j && job_holds_nodes(j) && i < j->n_nodes; i++)
-        if (j->nodes[i].node_id == node_id && !j->nodes[i].is_done)
-            return &j->nodes[i];
-    return NULL;
+    return j && job_holds_nodes(j) ? job_held_on(j, node_id) : NULL;
 }
 
 static int check_gres(const struct state *s, const struct node *n, const struct gres *g, struct err *e) {

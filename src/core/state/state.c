@@ -154,9 +154,9 @@ void state_derive(struct state *s) {
         if (!job_holds_nodes(j))
             continue;
         licenses_count(s, j, true);
-        for (uint32_t i = 0; i < j->n_nodes; i++)
-            if (!j->nodes[i].is_done)
-                idset_add(&s->node_jobs, j->nodes[i].node_id, j->id);
+        for (uint32_t i = 0; i < job_n_held(j); i++)
+            if (!job_held(j, i)->is_done)
+                idset_add(&s->node_jobs, job_held(j, i)->node_id, j->id);
     }
     for (k = 0; (n = cow_next(s->nodes.root, &k)); k++)
         maps_put(&s->node_names, n->name, (void *)(uintptr_t)n->id);

@@ -88,13 +88,6 @@ static const struct run_ref *find_run(const struct run_ref *runs, uint32_t n, ui
     return NULL;
 }
 
-static bool is_on(const struct job *j, uint32_t node_id) {
-    for (uint32_t i = 0; i < j->n_nodes; i++)
-        if (j->nodes[i].node_id == node_id)
-            return !j->nodes[i].is_done;
-    return false;
-}
-
 static bool step_is_on(const struct step *st, uint32_t node_id) {
     for (uint32_t i = 0; i < st->n_nodes; i++)
         if (st->nodes[i].node_id == node_id)
@@ -105,7 +98,7 @@ static bool step_is_on(const struct step *st, uint32_t node_id) {
 /* Whether the state has it there: a run, or a step of one. */
 static bool is_known_run(const struct view *v, uint32_t node_id, const struct run_ref *run) {
     const struct job *j = view_job(v, run->job_id);
-    if (!j || j->start_no != run->start_no || !job_holds_nodes(j) || !is_on(j, node_id))
+    if (!j || j->start_no != run->start_no || !job_holds_nodes(j) || !job_held_on(j, node_id))
         return false;
     if (!run->step_id)
         return true;
@@ -172,7 +165,7 @@ static void report_lost(struct room *r, uint32_t node_id, const struct run_ref *
     uint32_t id;
     while (lead_next_holding(r->lead, &cursor, &id)) {
         const struct job *j = view_job(&v, id);
-        if (!j || !job_holds_nodes(j) || j->configuring || !is_on(j, node_id))
+        if (!j || !job_holds_nodes(j) || j->configuring || !job_held_on(j, node_id))
             continue;
         if (find_run(runs, n, j->id, j->start_no, 0)) {
             lead_listed(r->lead, j->id, j->start_no, 0, node_id);

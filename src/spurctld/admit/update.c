@@ -2,7 +2,7 @@
  *
  * scontrol update: what may be changed of which job by whom, as Slurm has it. An owner may make his job smaller or later,
  * never more important: no higher priority, no nice below 0, no longer limit of a job that runs, none beyond its
- * partition's. Most of what a job asks for is settled once it has started.
+ * partition's. Most of what a job asks for is settled once it has started; it may give nodes back.
  */
 #include <string.h>
 
@@ -98,15 +98,41 @@ static int check_dependency(const struct updating *u, const struct job *j, struc
     return 0;
 }
 
+static bool has_node(const struct job *j, const char *name) {
+    for (uint32_t i = 0; i < j->n_nodes; i++)
+        if (str_eq(j->nodes[i].name, name))
+            return true;
+    return false;
+}
+
+/* A run may get smaller, never larger; its script stays where it is. */
+static int check_size(const struct updating *u, const struct job *j, bool by_names, struct err *e) {
+    if (j->configuring || j->completing)
+        return err_set(e, E_JOB_STATE, NULL);
+    if (!by_names)
+        return u->spec.min_nodes > j->n_nodes ? err_set(e, E_UNSUPPORTED, UNSUPPORTED_TEXT) : 0;
+    bool keeps_script = job_spec_more(j->spec)->interactive;
+    for (uint32_t i = 0; i < u->spec.n_req_nodes; i++) {
+        if (!has_node(j, u->spec.req_nodes[i]))
+            return err_set(e, E_NODE_NAME, NULL);
+        keeps_script |= str_eq(u->spec.req_nodes[i], j->nodes[0].name);
+    }
+    return keeps_script ? 0 : err_set(e, E_NODE_NAME, "Invalid node name specified: the job's script runs on %s",
+                                      j->nodes[0].name);
+}
+
 static int check_state(const struct updating *u, const struct job *j, struct err *e) {
     uint32_t c = u->req->changes;
     bool is_array = j->array && j->array->job_id == j->id;
+    bool by_names = c & CHANGE_NODE_LISTS && u->spec.n_req_nodes && !u->spec.n_exc_nodes;
     if (job_is_over(j))
         return err_set(e, E_JOB_DONE, NULL);
-    if (j->state != JOB_PENDING && c & of_pending_jobs)
+    if (j->state != JOB_PENDING && c & of_pending_jobs & ~(by_names ? (uint32_t)CHANGE_NODE_LISTS : 0))
         return err_set(e, E_JOB_NOT_PENDING, NULL);
-    if ((j->state != JOB_PENDING && c & CHANGE_NODES) || (c & CHANGE_ARRAY_LIMIT && !is_array))
+    if (c & CHANGE_ARRAY_LIMIT && !is_array)
         return err_set(e, E_UNSUPPORTED, UNSUPPORTED_TEXT);
+    if (j->state != JOB_PENDING && (by_names || c & CHANGE_NODES))
+        return check_size(u, j, by_names, e);
     return 0;
 }
 
@@ -190,7 +216,8 @@ void admit_update(struct room *r, const struct who *who, const struct update_req
                              .changes = req->changes,
                              .spec = &u.spec,
                              .priority_set = req->priority_set,
-                             .as_admin = who->is_admin};
+                             .as_admin = who->is_admin,
+                             .shrinks = true};
     steering_propose(st, CMD_UPDATE, &cmd, req->token, req->n_token);
 }
 

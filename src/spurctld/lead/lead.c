@@ -224,9 +224,7 @@ static void end_runs_of(struct lead *l, const struct view *v, const struct node 
     uint32_t id;
     while (lead_next_holding(l, &cursor, &id)) {
         const struct job *j = view_job(v, id);
-        for (uint32_t i = 0; j && job_holds_nodes(j) && i < j->n_nodes; i++) {
-            if (j->nodes[i].node_id != n->id || j->nodes[i].is_done)
-                continue;
+        if (j && job_holds_nodes(j) && job_held_on(j, n->id)) {
             char sluid[SLUID_SIZE];
             lead_new_sluid(l->room, sluid);
             struct cmd_node_done done = {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  *     EV_JOB_ENDING ──► Terminate to every node that is not done, again until its report came
+ *
+ * Of a run that was made smaller: to the nodes that it gave back.
  */
 #include "base/log.h"
 #include "base/mem.h"
@@ -83,7 +85,7 @@ static void terminate_on(struct effort *ef, const struct job *j, const struct jo
 }
 
 void ending_round(struct effort *ef, const struct job *j) {
-    if (!j || !j->completing) {
+    if (!j || (!j->completing && !job_rare_of(j)->n_leaving)) {
         effort_drop(ef);
         return;
     }
@@ -92,7 +94,7 @@ void ending_round(struct effort *ef, const struct job *j) {
         return;
     }
     ef->pause_ms = 0;
-    for (uint32_t i = 0; i < j->n_nodes; i++)
-        if (!j->nodes[i].is_done)
-            terminate_on(ef, j, &j->nodes[i]);
+    for (uint32_t i = j->completing ? 0 : j->n_nodes; i < job_n_held(j); i++)
+        if (!job_held(j, i)->is_done)
+            terminate_on(ef, j, job_held(j, i));
 }

@@ -51,7 +51,7 @@ static void begin_effort(struct react *re, const struct job *j, enum effort_kind
 }
 
 static void derive(struct react *re, const struct job *j, bool is_inherited) {
-    if (j->completing)
+    if (j->completing || job_rare_of(j)->n_leaving)
         begin_effort(re, j, EFFORT_ENDING, 0, is_inherited);
     else if (j->configuring)
         begin_effort(re, j, EFFORT_LAUNCH, 0, is_inherited);
@@ -109,7 +109,8 @@ void react_on_event(struct react *re, const struct event *ev) {
     }
     const struct job *j = view_job(&v, ev->job_id);
     struct effort *ef = map64_get(&re->efforts, effort_key(EFFORT_LAUNCH, ev->job_id, 0));
-    if (ev->kind == EV_JOB_STARTED || ev->kind == EV_JOB_ENDING) {
+    bool gives_back = ev->kind == EV_JOB_CHANGED && j && job_rare_of(j)->n_leaving;
+    if (ev->kind == EV_JOB_STARTED || ev->kind == EV_JOB_ENDING || gives_back) {
         if (j && j->start_no == ev->start_no)
             derive(re, j, false);
     } else if (ef && (!j || !job_holds_nodes(j))) {

@@ -58,7 +58,9 @@ void suspend_round(struct effort *ef, const struct job *j) {
     if (ef->calls) { /* one round at a time; the last answer looks again */
         return;
     }
-    if (is_stop != ef->is_stop)
+    bool is_smaller = ef->n_nodes != j->n_nodes; /* others stand at their places now */
+    ef->n_nodes = MIN(ef->n_nodes, j->n_nodes);
+    if (is_stop != ef->is_stop || is_smaller)
         memset(ef->confirmed, 0, ef->n_nodes * sizeof(*ef->confirmed));
     ef->is_stop = is_stop;
     ef->pause_ms = 0;
