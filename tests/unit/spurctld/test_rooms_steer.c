@@ -463,8 +463,57 @@ static void a_trial_keeps_nothing(void **state) {
     rig_fini(&g);
 }
 
+/* ---- a run gives nodes back ---- */
+
+static int resize(struct rig *g, uint32_t id, uint32_t n_nodes) {
+    struct job_target t = {.job_id = id};
+    struct job_spec spec = {.min_nodes = n_nodes, .max_nodes = n_nodes};
+    return rig_update(g, 1000, &(struct update_request){.targets = &t, .n_targets = 1, .changes = CHANGE_NODES, .spec = &spec});
+}
+
+static struct vanswer hears_late(void *ctx, struct vscript *s, enum wire_method m, const void *q) {
+    return (struct vanswer){.never = m == WIRE_Agent_Terminate && *(const bool *)ctx};
+}
+
+/* Terminate to what was given back, and to that alone, again until it is clean; whoever leads. */
+static void what_a_run_gave_back_is_ended(void **state) {
+    struct rig g;
+    bool is_deaf = true;
+    rig_init(&g, NULL);
+    struct vscript *a = rig_node(&g, "n1", NULL, NULL), *b = rig_node(&g, "n2", hears_late, &is_deaf);
+    uint32_t id = rig_submit(&g, &(struct rig_job){.n_tasks = 2, .min_nodes = 2});
+    rig_until(&g, id, "RUNNING", 3000);
+    assert_int_equal(resize(&g, id, 3), E_UNSUPPORTED);
+    assert_int_equal(resize(&g, id, 1), 0);
+    assert_string_equal(job_shown_state(rig_job(&g, id)), "RUNNING");
+    assert_int_equal(rig_job(&g, id)->n_nodes, 1);
+    rig_run(&g, 100);
+    assert_int_equal(b->n_terminates, 1);
+    rig_restart(&g, true); /* the next leader finds it in the state */
+    rig_run(&g, 20000);
+    assert_true(b->n_terminates >= 2);
+    is_deaf = false;
+    rig_run(&g, 20000);
+    uint32_t n = b->n_terminates;
+    assert_int_equal(a->n_terminates, 0);
+    assert_false(rig_is_free(&g));
+    assert_int_equal(rig_report(&g, b, id, 1, 9), 0);
+    rig_run(&g, 60000);
+    assert_int_equal(b->n_terminates, n);
+    assert_string_equal(job_shown_state(rig_job(&g, id)), "RUNNING");
+    /* another one gets it */
+    uint32_t second = rig_submit(&g, &(struct rig_job){.req_node = "n2"});
+    rig_until(&g, second, "RUNNING", 3000);
+    assert_int_equal(rig_report(&g, b, second, 1, 0), 0);
+    assert_int_equal(rig_report(&g, a, id, 1, 0), 0);
+    rig_until(&g, id, "COMPLETED", 1000);
+    assert_true(rig_is_free(&g));
+    rig_fini(&g);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_a_run_gave_back_is_ended),
         cmocka_unit_test(an_array_runs_task_by_task),
         cmocka_unit_test(a_limit_bounds_what_runs),
         cmocka_unit_test(bad_arrays_are_refused),
