@@ -232,7 +232,7 @@ void scontrol_part_text(const struct part *p, const struct nodes_reply *all, boo
     list_or_all(p->allow_accounts, p->n_allow_accounts, out);
     str_addf(out, " AllowQos=ALL%sAllocNodes=ALL Default=%s QoS=N/A%sDefaultTime=", nl, p->is_default ? "YES" : "NO", nl);
     limit(p->default_time_min, "NONE", out);
-    str_addf(out, " DisableRootJobs=NO Exclusive=%s GraceTime=0 Hidden=%s%sMaxNodes=", p->exclusive_user ? "USER" : "NO",
+    str_addf(out, " DisableRootJobs=NO Exclusive=%s GraceTime=0 Hidden=%s%sMaxNodes=", part_exclusive(p),
              p->hidden ? "YES" : "NO", nl);
     number(p->max_nodes, "UNLIMITED", out);
     str_add(out, " MaxTime=");
@@ -243,7 +243,10 @@ void scontrol_part_text(const struct part *p, const struct nodes_reply *all, boo
     str_addf(out, " MaxCPUsPerSocket=UNLIMITED%sNodes=%s%s", nl, names.n ? names.p : "(null)", nl);
     str_addf(out, "PriorityJobFactor=%u PriorityTier=%u RootOnly=%s ReqResv=NO OverSubscribe=",
              MAX(p->priority_job_factor, 1u), MAX(p->priority_tier, 1u), p->root_only ? "YES" : "NO");
-    part_over_subscribe(p, out);
+    if (p->over_subscribe == OVER_EXCLUSIVE) /* Exclusive=NODE says so */
+        str_add(out, "NO");
+    else
+        part_over_subscribe(p, out);
     str_addf(out, "%sOverTimeLimit=NONE PreemptMode=OFF%s", nl, nl);
     str_addf(out, "State=%s TotalCPUs=%u TotalNodes=%u SelectTypeParameters=NONE%sJobDefaults=(null)%s"
              "DefMemPerNode=UNLIMITED MaxMemPerNode=UNLIMITED%sTRES=cpu=%u,mem=", part_state_name(p->state), t.cpus,
@@ -297,7 +300,6 @@ int scontrol_show_hostnames(struct scontrol *s, const char *list) {
     const char *const *name;
     uint32_t n;
     struct err e = {0};
-    auto_str out = {0};
     if (!list) {
         cli_error(s->c, "host list is empty");
         return 0;
@@ -310,8 +312,7 @@ int scontrol_show_hostnames(struct scontrol *s, const char *list) {
         return 0;
     }
     for (uint32_t i = 0; i < n; i++)
-        str_addf(&out, "%s\n", name[i]);
-    cli_out(&out);
+        puts(name[i]); /* each as a line of its own on a terminal: scripts of expect read them so */
     return 0;
 }
 
