@@ -61,8 +61,12 @@ bool cli_options(struct cli *c, const struct opt_table *t, void *ctx, struct opt
         opt_bad(r, 1, "Unrecognized option: %s", r->words.p[0]);
         ok = false;
     }
-    if (!ok)
+    if (!ok) {
         *exit_code = cli_stop(r);
+    } else if (!cli_clusters(c, r, !str_eq(c->prog, "scancel") && !str_eq(c->prog, "sacct"))) {
+        *exit_code = 1;
+        return false;
+    }
     return ok;
 }
 

@@ -23,6 +23,7 @@ struct cli {
     char **argv;
     char **typed; /* the whole command line as typed, for SubmitLine */
     int n_typed;
+    const char *cluster; /* asked for by -M; NULL: not */
 };
 
 /* "PROG: error: …" on stderr. */
@@ -35,6 +36,9 @@ void cli_out(const struct str *s); /* to stdout */
  * words are taken. false: *exit_code is the exit code. */
 bool cli_options(struct cli *c, const struct opt_table *t, void *ctx, struct opt_run *r, bool takes_words,
                  int *exit_code);
+/* clusters.c: what -M names must be this cluster; sets c->cluster. cli_options does it. false: said what is wrong, with
+ * Slurm's fatal line if is_fatal. */
+bool cli_clusters(struct cli *c, const struct opt_run *r, bool is_fatal);
 /* Prints what the engine has to say. Returns the exit code. */
 int cli_stop(struct opt_run *r);
 

@@ -77,7 +77,7 @@ static const struct opt_row rows[] = {
     {"associations", 'x', "ids", OPT_NOT_YET},
     {"batch-script", 'B', NULL, OPT_NOT_YET},
     {"brief", 'b', NULL, OPT_BOOL, 0, AT(brief), NULL, NULL, "the columns " BRIEF_FORMAT},
-    {"clusters", 'M', "names", OPT_NOT_YET},
+    {"clusters", 'M', "names", OPT_CLUSTERS, 0, 0, NULL, NULL, "this cluster by its name, or all"},
     {"completion", 'c', NULL, OPT_NOT_YET},
     {"constraints", 'C', "list", OPT_TEXT, 0, AT(more.features), NULL, NULL, "only jobs that asked for one of these features"},
     {"delimiter", 0, "text", OPT_TEXT, 0, AT(delimiter), NULL, NULL, "what stands between columns with -p and -P"},

@@ -88,8 +88,9 @@ int cmd_salloc(struct cli *c) {
     struct err e = {0};
     int rc = 1;
     opt_init(&r, cmd_salloc_options(), c->prog, &s);
-    if (!read_options(&s, &r)) {
-        rc = cli_stop(&r);
+    bool ok = read_options(&s, &r);
+    if (!ok || !cli_clusters(c, &r, false)) {
+        rc = ok ? 1 : cli_stop(&r);
         opt_fini(&r);
         return rc;
     }

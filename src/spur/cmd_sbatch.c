@@ -131,7 +131,11 @@ static bool read_options(struct sbatch *s, struct opt_run *r, struct buf *script
     }
     if (!ok)
         *exit_code = cli_stop(r);
-    return ok;
+    else if (!cli_clusters(c, r, false))
+        *exit_code = 1;
+    else
+        return true;
+    return false;
 }
 
 /* ---- the request ---- */
@@ -202,10 +206,11 @@ static int submit(struct sbatch *s, const struct buf *script) {
     for (uint32_t i = 0; i < reply.n_warnings; i++)
         if (!s->quiet)
             cli_say(s->c, "warning: %s", reply.warnings[i]);
+    const char *cluster = s->c->cluster;
     if (s->parsable)
-        printf("%u\n", reply.job_id);
+        printf("%u%s%s\n", reply.job_id, cluster ? ";" : "", cluster ? cluster : "");
     else if (!s->quiet)
-        printf("Submitted batch job %u\n", reply.job_id);
+        printf("Submitted batch job %u%s%s\n", reply.job_id, cluster ? " on cluster " : "", cluster ? cluster : "");
     fflush(stdout);
     return s->wait ? sbatch_wait(s, reply.job_id) : 0;
 }

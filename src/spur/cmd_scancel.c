@@ -55,7 +55,7 @@ static int set_verbose(struct opt_run *r, const struct opt_row *o, const char *v
 static const struct opt_row rows[] = {
     {"account", 'A', "account", OPT_TEXT, 0, AT(account_list), NULL, "ACCOUNT", "only jobs of this account"},
     {"batch", 'b', NULL, OPT_CALL, 0, AT(batch), set_flag, "BATCH", "signal the batch shell only"},
-    {"clusters", 'M', "names", OPT_NOT_YET},
+    {"clusters", 'M', "names", OPT_CLUSTERS, 0, 0, NULL, NULL, "this cluster by its name, or all"},
     {"cron", 0, NULL, OPT_NOT_YET, 0, 0, NULL, "CRON"},
     {"ctld", 0, NULL, OPT_CALL, 0, AT(ctld), set_flag, "CTLD", "send through the controller (as always)"},
     {"full", 'f', NULL, OPT_CALL, 0, AT(full), set_flag, "FULL", "signal the batch shell and all steps"},

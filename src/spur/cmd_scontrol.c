@@ -27,7 +27,7 @@ static int set_hide(struct opt_run *r, const struct opt_row *o, const char *valu
 #define AT(field) offsetof(struct scontrol, field)
 static const struct opt_row rows[] = {
     {"all", 'a', NULL, OPT_BOOL, 0, AT(all), NULL, NULL, "all partitions (none is hidden)"},
-    {"cluster", 'M', "name", OPT_NOT_YET},
+    {"cluster", 'M', "name", OPT_CLUSTERS, 0, 0, NULL, NULL, "this cluster by its name, or all"},
     {"details", 'd', NULL, OPT_BOOL, 0, AT(details), NULL, NULL, "more of jobs and nodes: what they have where"},
     {"future", 'F', NULL, OPT_BOOL, 0, AT(future), NULL, NULL, "nodes in state FUTURE too (there are none)"},
     {"help", 'h', NULL, OPT_HELP, 0, 0, NULL, NULL, "show this help"},

@@ -29,7 +29,7 @@ static int set_json(struct opt_run *r, const struct opt_row *o, const char *valu
 #define AT(field) offsetof(struct sdiag, field)
 static const struct opt_row rows[] = {
     {"all", 'a', NULL, OPT_BOOL, 0, AT(all), NULL, NULL, "all of it (as without it)"},
-    {"cluster", 'M', "name", OPT_NOT_YET},
+    {"cluster", 'M', "name", OPT_CLUSTERS, 0, 0, NULL, NULL, "this cluster by its name, or all"},
     {"help", 'h', NULL, OPT_HELP, 0, 0, NULL, NULL, "show this help"},
     {"json", 0, "version", OPT_CALL, OPT_MAYBE, 0, set_json, NULL, "as JSON (list: which versions there are)"},
     {"reset", 'r', NULL, OPT_BOOL, 0, AT(reset), NULL, NULL, "start counting anew"},

@@ -35,7 +35,7 @@ static const struct opt_row rows[] = {
     {"Format", 'O', "format", OPT_CALL, 0, 0, set_format, NULL, "columns by name: NAME[:[.][WIDTH][SUFFIX]],…"},
     {"Node", 'N', NULL, OPT_BOOL, 0, AT(by_node), NULL, NULL, "a line for each node and partition"},
     {"all", 'a', NULL, OPT_BOOL, 0, AT(all), NULL, "ALL", "hidden partitions too"},
-    {"clusters", 'M', "names", OPT_NOT_YET},
+    {"clusters", 'M', "names", OPT_CLUSTERS, 0, 0, NULL, "CLUSTERS", "this cluster by its name, or all"},
     {"dead", 'd', NULL, OPT_BOOL, 0, AT(dead), NULL, NULL, "only nodes that don't respond"},
     {"exact", 'e', NULL, OPT_BOOL, 0, AT(exact), NULL, NULL, "put only nodes of equal sizes together"},
     {"federation", 0, NULL, OPT_NOT_YET},
@@ -193,6 +193,8 @@ static int show_once(const struct sinfo *s) {
         fprintf(stderr, "slurm_load_partitions: %s\n", e.text);
         return 1;
     }
+    if (s->c->cluster && !s->json)
+        printf("CLUSTER: %s\n", s->c->cluster);
     (s->json ? print_json : print)(s, &reply);
     return 0;
 }

@@ -20,7 +20,7 @@ struct sprio {
 
 #define AT(field) offsetof(struct sprio, field)
 static const struct opt_row rows[] = {
-    {"cluster", 'M', "name", OPT_NOT_YET},
+    {"cluster", 'M', "name", OPT_CLUSTERS, 0, 0, NULL, NULL, "this cluster by its name, or all"},
     {"federation", 0, NULL, OPT_NOT_YET},
     {"format", 'o', "format", OPT_TEXT, 0, AT(format), NULL, "FORMAT", "columns by letter: %[.][WIDTH]LETTER…"},
     {"help", 0, NULL, OPT_HELP, 0, 0, NULL, NULL, "show this help"},

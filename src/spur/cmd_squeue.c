@@ -44,7 +44,7 @@ static const struct opt_row rows[] = {
     {"all", 'a', NULL, OPT_BOOL, 0, AT(all), NULL, "ALL", "jobs of hidden partitions too"},
     {"array", 'r', NULL, OPT_BOOL, 0, AT(array), NULL, "ARRAY", "a line for each task of an array"},
     {"array-unique", 0, NULL, OPT_BOOL, 0, AT(array), NULL, "ARRAY_UNIQUE", "a line for each task of an array that waits"},
-    {"clusters", 'M', "names", OPT_NOT_YET},
+    {"clusters", 'M', "names", OPT_CLUSTERS, 0, 0, NULL, "CLUSTERS", "this cluster by its name, or all"},
     {"expand-patterns", 0, NULL, OPT_BOOL, 0, AT(expand), NULL, "EXPAND_PATTERNS", "names of files without their patterns"},
     {"federation", 0, NULL, OPT_NOT_YET},
     {"format", 'o', "format", OPT_CALL, 0, 0, set_format, "FORMAT", "columns by letter: %[.][WIDTH]LETTER…"},
@@ -114,6 +114,8 @@ static int show_once(struct cli *c, const struct squeue *q) {
         fprintf(stderr, "slurm_load_jobs error: %s\n", e.text);
         return 1;
     }
+    if (c->cluster && !q->json)
+        printf("CLUSTER: %s\n", c->cluster);
     return q->json    ? squeue_print_json(c, q, &reply)
            : q->steps ? squeue_print_steps(c, q, &reply)
                       : squeue_print_jobs(c, q, &reply);

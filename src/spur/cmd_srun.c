@@ -79,8 +79,8 @@ int cmd_srun(struct cli *c) {
         s.job.level = 2;
         ok = ok && opt_apply(&r, 0, typed);
     }
-    if (!ok) {
-        rc = cli_stop(&r);
+    if (!ok || !cli_clusters(c, &r, false)) {
+        rc = ok ? 1 : cli_stop(&r);
         opt_fini(&r);
         return rc;
     }

@@ -70,7 +70,7 @@ static const struct job_row all[] = {
     LATER("bell", 0, NULL, NO, NO, V("BELL")),
     TEXT("chdir", 'D', "directory", J(work_dir), YES, V("REMOTE_CWD"), YES, "working directory of the batch script, the tasks or the command"),
     LATER("cluster-constraint", 0, "list", V("CLUSTER_CONSTRAINT"), V("CLUSTER_CONSTRAINT"), V("CLUSTER_CONSTRAINT")),
-    LATER("clusters", 'M', "names", V("CLUSTERS"), YES, YES),
+    {{"clusters", 'M', "names", OPT_CLUSTERS, 0, 0, NULL, NULL, "this cluster by its name, or all"}, {V("CLUSTERS"), YES, YES}},
     TEXT("comment", 0, "name", J(comment), YES, V("JOB_COMMENT"), YES, "arbitrary comment"),
     LATER("compress", 0, "lib", NO, V("COMPRESS"), NO),
     LATER("consolidate-segments", 0, NULL, YES, YES, YES),

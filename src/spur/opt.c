@@ -259,6 +259,9 @@ static bool apply(struct opt_run *r, const struct opt_item *it) {
         return true;
     case OPT_CALL:
         return it->row->set(r, it->row, it->value) == 0;
+    case OPT_CLUSTERS:
+        r->clusters = it->value;
+        return true;
     case OPT_NOT_YET:
         return refuse(r, it);
     default:

@@ -21,6 +21,7 @@ enum opt_kind {
     OPT_TEXT,    /* sets the const char * at `off`; borrowed from the words */
     OPT_COUNT,   /* adds 1 to the uint32_t at `off` */
     OPT_CALL,    /* calls `set` */
+    OPT_CLUSTERS, /* -M: sets `clusters` of the run (cli.h checks it) */
     OPT_NOT_YET, /* Slurm's, known here and refused by name */
     OPT_HELP,
     OPT_USAGE,
@@ -73,6 +74,7 @@ struct opt_run {
     void *ctx;        /* of setters */
     VEC(struct opt_item) items;
     VEC(const char *) words; /* that are no options */
+    const char *clusters;    /* OPT_CLUSTERS; NULL: not given */
     struct str out, err;
     int exit_code;
 };

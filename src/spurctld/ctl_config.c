@@ -35,6 +35,7 @@ void ctl_config(void *ctx, struct config_reply *out, struct arena *a) {
         .port = port,
         .licenses = in_force->licenses,
         .n_licenses = in_force->n_licenses,
+        .cluster_name = in_force->cluster_name,
     };
 }
 

@@ -234,7 +234,8 @@ REC_DECLARE(why_reply, WHY_REPLY_FIELDS)
     F(I64, boot_unix, 3, _) /* when this controller was started */                                                    \
     F(STR, hostname, 4, _)                                                                                            \
     F(U32, port, 5, _)                                                                                                \
-    F(LIST, licenses, 6, license) /* all there are */
+    F(LIST, licenses, 6, license) /* all there are */                                                                 \
+    F(STR, cluster_name, 7, _)
 REC_DECLARE(config_reply, CONFIG_REPLY_FIELDS)
 
 /* Until the next start or configuration. */

@@ -29,7 +29,7 @@ def jobs(shared):
 
 # option: (words before it, words of it); None: as root is asked elsewhere
 SQUEUE = {
-    "Format": ("", "-O jobid:30"), "account": ("", "-A nosuch"), "all": ("as:nobody", "-a"), "array": ("", "-r"), "array-unique": ("", "--array-unique"),
+    "Format": ("", "-O jobid:30"), "account": ("", "-A nosuch"), "all": ("as:nobody", "-a"), "array": ("", "-r"), "array-unique": ("", "--array-unique"), "clusters": ("", "-M all"),
     "expand-patterns": ("-O stdout:90 -n one", "--expand-patterns"), "format": ("", "-o %j"), "helpformat": ("", "--helpformat"), "iterate": (None, ""),
     "jobs": ("", "-j {one}"), "json": ("", "--json"), "licenses": ("", "-L matlab"), "long": ("", "-l"), "me": ("as:nobody -a", "--me"), "name": ("", "-n one"),
     "noconvert": ("-o %m", "--noconvert"), "nodelist": ("", "-w n1"), "noheader": ("", "-h"), "notme": ("", "--notme"), "partition": ("", "-p long"),
@@ -37,15 +37,15 @@ SQUEUE = {
     "steps": ("", "-s"), "user": ("", "-u nobody"),
 }
 SINFO = {
-    "Format": ("", "-O nodelist:30"), "Node": ("", "-N"), "all": ("as:nobody", "-a"), "dead": ("", "-d"), "exact": (None, ""), "format": ("", "-o %P"),
+    "Format": ("", "-O nodelist:30"), "Node": ("", "-N"), "all": ("as:nobody", "-a"), "clusters": ("", "-M test"), "dead": ("", "-d"), "exact": (None, ""), "format": ("", "-o %P"),
     "helpformat": ("", "--helpformat"), "iterate": (None, ""), "json": ("", "--json"), "list-reasons": ("", "-R"), "long": ("", "-l"), "nodes": ("", "-n n1"),
     "noheader": ("", "-h"), "partition": ("", "-p long"), "responding": (None, ""), "sort": ("-o %P", "-S -P"), "states": ("", "-t drain"), "summarize": ("", "-s"),
 }
-SPRIO = {"format": ("", "-o %i"), "helpformat": ("", "--helpformat"), "jobs": ("", "-j 9999"), "long": ("", "-l"), "noheader": ("", "-h"), "norm": ("", "-n"),
+SPRIO = {"cluster": (None, ""), "format": ("", "-o %i"), "helpformat": ("", "--helpformat"), "jobs": ("", "-j 9999"), "long": ("", "-l"), "noheader": ("", "-h"), "norm": ("", "-n"),
          "partition": ("", "-p long"), "sort": ("-o %r", "-S -r"), "user": ("", "-u nobody"), "weights": ("", "-w")}
-SDIAG = {"all": (None, ""), "json": ("", "--json"), "reset": ("", "-r"), "sort-by-id": (None, ""), "sort-by-time": (None, ""), "sort-by-time2": (None, "")}
+SDIAG = {"all": (None, ""), "cluster": (None, ""), "json": ("", "--json"), "reset": ("", "-r"), "sort-by-id": (None, ""), "sort-by-time": (None, ""), "sort-by-time2": (None, "")}
 SACCT = {
-    "accounts": ("-a", "-A ml"), "allocations": ("-a", "-X"), "allusers": ("as:nobody", "-a"), "array": ("-a -X", "--array"), "brief": ("-a", "-b"),
+    "accounts": ("-a", "-A ml"), "allocations": ("-a", "-X"), "allusers": ("as:nobody", "-a"), "array": ("-a -X", "--array"), "brief": ("-a", "-b"), "clusters": (None, ""),
     "constraints": ("-a", "-C ib"), "gid": ("-a", "-g nogroup"), "ncpus": ("-a", "-i 5-9"), "nnodes": ("-a", "-I 3"), "reason": ("-a", "-R JobHeldUser"),
     "timelimit-min": ("-a", "-k 7"), "timelimit-max": ("-a -k 5", "-K 9"),
     "delimiter": ("-a -P", "--delimiter=;"), "duplicates": (None, ""), "endtime": ("-a -s F -S now-1hour", "-E now+1hour"), "format": ("-a", "-o jobname"),
@@ -77,7 +77,7 @@ def test_option(shared, jobs, command, option):
 @pytest.mark.parametrize("command, variable, value", [
     ("squeue", "SQUEUE_FORMAT", "%j"), ("squeue", "SQUEUE_FORMAT2", "name"), ("squeue", "SQUEUE_STATES", "PD"), ("squeue", "SQUEUE_USERS", "nobody"),
     ("squeue", "SQUEUE_PARTITION", "long"), ("squeue", "SQUEUE_NAMES", "one"), ("squeue", "SQUEUE_ACCOUNT", "ml"), ("squeue", "SQUEUE_QOS", "high"),
-    ("squeue", "SQUEUE_LICENSES", "matlab"), ("squeue", "SQUEUE_ARRAY", "1"), ("squeue", "SQUEUE_PRIORITY", "1"), ("squeue -o %i", "SQUEUE_SORT", "-i"),
+    ("squeue", "SQUEUE_LICENSES", "matlab"), ("squeue", "SQUEUE_ARRAY", "1"), ("squeue", "SQUEUE_PRIORITY", "1"), ("squeue", "SQUEUE_CLUSTERS", "all"), ("sinfo", "SINFO_CLUSTERS", "test"), ("squeue -o %i", "SQUEUE_SORT", "-i"),
     ("sinfo", "SINFO_FORMAT", "%P"), ("sinfo", "SINFO_PARTITION", "long"), ("sinfo -o %P", "SINFO_SORT", "-P"), ("sacct -a", "SACCT_FORMAT", "jobname"),
     ("sprio", "SPRIO_FORMAT", "%i"), ("sprio", "SPRIO_PARTITION", "long"),
 ])

@@ -173,6 +173,12 @@ def parsable(c):
     assert c.run(["sbatch", "--wrap", "true"]).stdout.startswith("Submitted batch job ")
 
 
+def clusters(c):
+    assert re.fullmatch(r"Submitted batch job \d+ on cluster test\n", c.run(["sbatch", "-M", "all", "--wrap", "true"]).stdout)
+    got = c.run(["sbatch", "--wrap", "true"], env={"SBATCH_CLUSTERS": "nosuch"}, check=False)
+    assert got.returncode == 1 and got.stderr.startswith("sbatch: error: No cluster 'nosuch' known by database.\n")
+
+
 def propagate(c):
     limited = ["bash", "-c", "ulimit -Sc 5; exec sbatch --parsable \"$@\"", "-", "-o", str(c.work / "l.txt"), "--wrap", "ulimit -Sc"]
     seen = []
@@ -280,7 +286,7 @@ def says(option, text):
 IN_DOING = {
     "nodefile": nodefile, "overcommit": overcommit, "distribution": distribution, "priority": priority, "kill-on-invalid-dep": kill_on_invalid_dep,
     "begin": begin, "dependency": dependency, "error": error, "export": export, "hold": hold, "ignore-pbs": ignore_pbs,
-    "open-mode": open_mode, "output": output, "parsable": parsable, "propagate": propagate, "quiet": quiet, "requeue": requeue,
+    "open-mode": open_mode, "output": output, "parsable": parsable, "clusters": clusters, "propagate": propagate, "quiet": quiet, "requeue": requeue,
     "signal": signal_option, "test-only": only_test, "verbose": verbose, "wait": wait, "wrap": wrap,
     "help": says("--help", "Usage: sbatch"), "usage": says("--usage", "Usage: sbatch"), "version": says("--version", "slurm"),
 }

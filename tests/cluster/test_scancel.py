@@ -86,7 +86,7 @@ def test_nodes_and_reservation(shared):
     shared.wait_over(jobs[0])
 
 
-@pytest.mark.parametrize("option", ["-M x", "--cron", "-H", "--sibling=x", "--wckey=x"])
+@pytest.mark.parametrize("option", ["--cron", "-H", "--sibling=x", "--wckey=x"])
 def test_refused_by_name(shared, option):
     got = shared.run(f"scancel {option} 1", check=False)
     assert got.returncode == 1 and re.fullmatch(r"scancel: error: option --[a-z]+ is not supported yet \(see docs/compatibility.md\)\n", got.stderr)
