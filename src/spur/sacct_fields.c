@@ -215,7 +215,9 @@ FIELD(comment) {
     own(row, SPEC(row)->comment, out);
 }
 FIELD(reason) {
-    if (!IS_STEP(row))
+    if (!IS_STEP(row) && !job_is_pending(JOB(row)) && JOB(row)->reason == REASON_DEP_NEVER)
+        str_add(out, "None"); /* as recorded: the history has no such reason */
+    else if (!IS_STEP(row))
         job_reason(INFO(row), out);
 }
 FIELD(cluster) {

@@ -106,7 +106,7 @@ static void times(const struct job_info *ji, int64_t now_unix, const char *nl, s
     const struct job *j = ji->job;
     const struct job_more *m = job_spec_more(j->spec);
     int64_t start = job_start_unix(ji), end = job_end_unix(ji);
-    if (!start && job_is_over(j)) /* cancelled while it waited: as Slurm */
+    if (!start && job_is_over(j) && j->reason != REASON_DEP_NEVER) /* cancelled while it waited: as Slurm */
         start = end;
     int64_t eligible = job_is_pending(j) && j->hold ? 0 : j->eligible_unix;
     str_addf(out, "%sRunTime=", nl);
