@@ -125,8 +125,12 @@ int ask_exclusive(struct opt_run *r, const struct opt_row *o, const char *value)
         MORE(r)->exclusive = EXCLUSIVE_NODE;
     else if (strcasecmp(value, "user") == 0)
         MORE(r)->exclusive = EXCLUSIVE_USER;
-    else if (strcasecmp(value, "mcs") == 0 || strcasecmp(value, "topo") == 0)
-        return opt_bad(r, 1, "option --exclusive=%s is not supported yet (see docs/compatibility.md)", value);
+    else if (strcasecmp(value, "mcs") == 0)
+        MORE(r)->exclusive = EXCLUSIVE_MCS;
+    else if (strcasecmp(value, "topo") == 0)
+        MORE(r)->exclusive = EXCLUSIVE_TOPO;
+    else if (strcasecmp(value, "oversubscribe") == 0)
+        MORE(r)->oversubscribe = true;
     else
         return opt_bad(r, r->table->usage_exit, "Invalid --exclusive specification");
     return 0;

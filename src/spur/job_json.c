@@ -151,10 +151,9 @@ OWN(resources) {
 
 OWN(shared) {
     const struct job_more *m = MORE(row);
-    json_words(w, key, m->exclusive == EXCLUSIVE_NODE   ? "none"
-                       : m->exclusive == EXCLUSIVE_USER ? "user"
-                       : m->oversubscribe               ? "oversubscribe"
-                                                        : "");
+    static const char *const words[] = {[EXCLUSIVE_NODE] = "none", [EXCLUSIVE_USER] = "user", [EXCLUSIVE_MCS] = "mcs", [EXCLUSIVE_TOPO] = "topo"};
+    const char *word = m->exclusive < ARRAY_LEN(words) ? words[m->exclusive] : NULL;
+    json_words(w, key, word ? word : m->oversubscribe ? "oversubscribe" : "");
 }
 OWN(state) {
     const struct job *j = JOB(row);

@@ -95,7 +95,7 @@ static const struct job_row all[] = {
     TEXT("error", 'e', "err", R(error), NO, V("STDERRMODE"), NO, "location of stderr redirection"),
     FLAG("exact", 0, R(exact), NO, V("EXACT"), NO, "give a step the resources that it asks for and no more"),
     TEXT("exclude", 'x', "hosts", S(exclude), YES, YES, YES, "exclude a specific list of hosts"),
-    CALL("exclusive", 0, "user", OPT_MAYBE, ask_exclusive, V("EXCLUSIVE"), V("EXCLUSIVE"), V("EXCLUSIVE"), "share nodes with no other job, or with yours only; of a step: as --exact"),
+    CALL("exclusive", 0, "user", OPT_MAYBE, ask_exclusive, V("EXCLUSIVE"), V("EXCLUSIVE"), V("EXCLUSIVE"), "share nodes with no other job, or with yours only (user), or as -s (oversubscribe); of a step: as --exact"),
     TEXT("export", 0, "names", S(export), W("EXPORT"), V("EXPORT_ENV"), NO, "environment to export: ALL, NIL, NONE, A,B=x, ALL,B=x"),
     LATER("export-file", 0, "file", YES, NO, NO),
     LATER("external-launcher", 0, NULL, NO, YES, NO),

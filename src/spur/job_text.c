@@ -56,7 +56,7 @@ FIELD(exclusive) {
     job_exclusive(SPEC(row), out);
 }
 FIELD(over_subscribe) {
-    str_add(out, job_spec_more(SPEC(row))->oversubscribe ? "YES" : "NO");
+    str_add(out, oversubscribe_word(SPEC(row)));
 }
 FIELD(features) {
     or_null(job_spec_more(SPEC(row))->features, out);

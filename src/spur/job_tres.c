@@ -104,9 +104,7 @@ void job_tres(const struct job_info *ji, bool allocated, bool sorted, char unit,
 }
 
 void job_exclusive(const struct job_spec *s, struct str *out) {
-    static const char *const words[] = {"NO", "NODE", "USER"};
-    uint32_t how = job_spec_more(s)->exclusive;
-    str_add(out, how < ARRAY_LEN(words) ? words[how] : "NO");
+    str_add(out, exclusive_word(s));
 }
 
 void job_licenses(const struct job *j, bool allocated, struct str *out) {

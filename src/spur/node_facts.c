@@ -230,6 +230,10 @@ void part_groups(const struct part *p, const char *all, struct str *out) {
         str_addf(out, "%s%s", i ? "," : "", p->allow_groups[i]);
 }
 
+const char *part_exclusive(const struct part *p) {
+    return p->exclusive_topo ? "TOPO" : p->over_subscribe == OVER_EXCLUSIVE ? "NODE" : p->exclusive_user ? "USER" : "NO";
+}
+
 void part_over_subscribe(const struct part *p, struct str *out) {
     static const char *const words[] = {"NO", "EXCLUSIVE", "YES", "FORCE"};
     str_add(out, p->over_subscribe < ARRAY_LEN(words) ? words[p->over_subscribe] : "NO");

@@ -36,6 +36,7 @@ void node_gres_used(const struct node *n, struct str *out); /* "gpu:h100:1(IDX:0
 /* ",gres/gpu=6,gres/gpu:a100=2": what there is, or what jobs have. */
 void node_gres_tres(const struct node *const *n, uint32_t n_nodes, bool used, struct str *out);
 void part_groups(const struct part *p, const char *all, struct str *out);
+const char *part_exclusive(const struct part *p); /* "NO", "NODE", "USER", "TOPO" */
 void part_over_subscribe(const struct part *p, struct str *out); /* "NO", "EXCLUSIVE", "YES:4", "FORCE:2" */
 /* Whose state sinfo -t selects. false: no such word. */
 bool node_state_matches(const struct node_info *ni, const char *word, bool *out_known);

@@ -323,7 +323,7 @@ FIELD(nothing) {
 }
 FIELD(over_subscribe) {
     if (!IS_STEP(row))
-        str_add(out, job_spec_more(SPEC(row))->oversubscribe ? "YES" : "NO");
+        str_add(out, oversubscribe_word(SPEC(row)));
 }
 static int64_t planned_cpu_secs(const void *row, const void *env) {
     const struct job *j = JOB(row);

@@ -237,7 +237,7 @@ static void sizes(const struct job_info *ji, const char *nl, bool details, struc
     str_addf(out, "%sMinCPUsNode=%u %s=", nl, job_cpus_on_node(s), m->mem_cpu_mb ? "MinMemoryCPU" : "MinMemoryNode");
     size_mb_print(m->mem_cpu_mb ? m->mem_cpu_mb : s->mem_node_mb, out);
     str_addf(out, " MinTmpDiskNode=0%sFeatures=%s DelayBoot=00:00:00%sOverSubscribe=%s Exclusive=", nl,
-             or_null(m->features), nl, m->oversubscribe ? "YES" : "NO");
+             or_null(m->features), nl, oversubscribe_word(s));
     job_exclusive(s, out);
     str_add(out, " Contiguous=0 Licenses=");
     job_licenses(j, false, out);

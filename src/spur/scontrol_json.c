@@ -217,7 +217,7 @@ static void shown(struct json *j, const struct part *p) {
     json_open(j, "partition", '{');
     auto_str over = {0};
     part_over_subscribe(p, &over);
-    json_text(j, "exclusive", p->exclusive_user ? "USER" : "NO");
+    json_text(j, "exclusive", part_exclusive(p));
     json_text(j, "oversubscribe", str_text(&over));
     json_open(j, "state", '[');
     json_text(j, NULL, part_state_name(p->state));

@@ -64,8 +64,12 @@ static bool set_exclusive_user(struct part_words *w, const char *key, const char
     return yes_no(w, key, value, &w->part.exclusive_user);
 }
 static bool set_exclusive(struct part_words *w, const char *key, const char *value) {
+    bool is_node = strcasecmp(value, "node") == 0;
     w->part.exclusive_user = strcasecmp(value, "user") == 0;
-    return w->part.exclusive_user || strcasecmp(value, "no") == 0 || bad(w, key, value);
+    w->part.exclusive_topo = strcasecmp(value, "topo") == 0;
+    if (is_node)
+        w->part.over_subscribe = OVER_EXCLUSIVE, w->part.over_count = 0;
+    return is_node || w->part.exclusive_user || w->part.exclusive_topo || strcasecmp(value, "no") == 0 || bad(w, key, value);
 }
 
 /* "+n1,-n2" changes the list that is there: that takes the partition's record, and isn't done. */
@@ -173,7 +177,7 @@ static const struct {
     {"Hidden", 1, PART_CHANGE_HIDDEN, set_hidden, NULL},
     {"RootOnly", 3, PART_CHANGE_ROOT_ONLY, set_root_only, NULL},
     {"ExclusiveUser", 10, PART_CHANGE_EXCLUSIVE_USER, set_exclusive_user, NULL},
-    {"Exclusive", 4, PART_CHANGE_EXCLUSIVE_USER, set_exclusive, NULL},
+    {"Exclusive", 4, PART_CHANGE_EXCLUSIVE, set_exclusive, NULL},
     {"Nodes", 1, PART_CHANGE_NODES, set_nodes, NULL},
     {"MaxTime", 4, PART_CHANGE_MAX_TIME, set_max_time, NULL},
     {"MaxNodes", 4, PART_CHANGE_MAX_NODES, set_max_nodes, NULL},

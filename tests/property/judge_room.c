@@ -59,7 +59,7 @@ int64_t secs_of(uint32_t limit) {
 static uint32_t share_of(const struct job_more *m, const struct part *p) {
     if (p->over_subscribe == OVER_FORCE && p->over_count > 1)
         return SHARE_OVER;
-    if (p->over_subscribe == OVER_EXCLUSIVE || m->exclusive == EXCLUSIVE_NODE)
+    if (p->over_subscribe == OVER_EXCLUSIVE || p->exclusive_topo || m->exclusive == EXCLUSIVE_NODE || m->exclusive == EXCLUSIVE_TOPO)
         return SHARE_NONE;
     if (p->exclusive_user || m->exclusive == EXCLUSIVE_USER)
         return SHARE_USER;

@@ -91,7 +91,7 @@ REC_DECLARE(gres_held, GRES_HELD_FIELDS)
     F(BOOL, is_or, 3, _) /* joined to the one before by `|`: one of them is enough */
 REC_DECLARE(license_ask, LICENSE_ASK_FIELDS)
 
-enum exclusive { EXCLUSIVE_NO = 0, EXCLUSIVE_NODE = 1, EXCLUSIVE_USER = 2 };
+enum exclusive { EXCLUSIVE_NO = 0, EXCLUSIVE_NODE = 1, EXCLUSIVE_USER = 2, EXCLUSIVE_MCS = 3, EXCLUSIVE_TOPO = 4 };
 
 /* What a job asks for that most jobs do not: NULL in the spec where nothing of it is set. See job_spec_more. */
 #define JOB_MORE_FIELDS(F)                                                                                            \
@@ -121,7 +121,8 @@ enum exclusive { EXCLUSIVE_NO = 0, EXCLUSIVE_NODE = 1, EXCLUSIVE_USER = 2 };
     F(BOOL, overcommit, 25, _) /* -O: CPUs as for one task a node, however many there are */                          \
     F(U32, kill_invalid_dep, 26, _) /* --kill-on-invalid-dep: 1 no, 2 yes; 0: not given */                            \
     F(U64, priority, 27, _) /* --priority, + 1; an administrator's alone. 0: not given */                             \
-    F(STR, distribution, 28, _) /* of tasks over nodes, for its steps: "block", "cyclic"; NULL: not given */
+    F(STR, distribution, 28, _) /* of tasks over nodes, for its steps: "block", "cyclic"; NULL: not given */           \
+    F(BOOL, may_share, 29, _) /* never asked: set in what is shown of a run that could have had -s */
 REC_DECLARE(job_more, JOB_MORE_FIELDS)
 
 /* Rows stand in the order that leaves no holes in the struct: a hundred thousand of them wait in memory. */
@@ -214,7 +215,8 @@ REC_DECLARE(job_array, JOB_ARRAY_FIELDS)
     F(STR, new_sluid, 9, _)  /* with requeue_wanted: its next one */                                                  \
     F(LIST, licenses, 10, license_ask) /* that this start has, where the job left the choice; none: all it asks for */ \
     F(BOOL, everywhere, 11, _) /* this start runs the script on each of its nodes */                                  \
-    F(LIST, leaving, 12, job_node) /* what the run gave back when it was made smaller, and what is not clean there yet */
+    F(LIST, leaving, 12, job_node) /* what the run gave back when it was made smaller, and what is not clean there yet */ \
+    F(BOOL, step_oom, 13, _) /* a step of this start was killed by its memory limit */
 REC_DECLARE(job_rare, JOB_RARE_FIELDS)
 
 #define JOB_FIELDS(F)                                                                                                 \
@@ -280,6 +282,9 @@ enum job_change {
     CHANGE_HOLD = 1u << 23,        /* priority_set 0 holds, as Slurm's Priority=0 */
 };
 
+/* Puts the values of `from` whose bits are set into a description and its rare part, which are the caller's; borrows. */
+void job_spec_change(struct job_spec *to, struct job_more *to_more, const struct job_spec *from, uint32_t changes);
+
 /* A record that stands for several tasks of an array: `pending` ones, or (when it is over) those that one command ended. */
 static inline bool job_is_group(const struct job *j) {
     return j->array && !j->array->task;
@@ -307,12 +312,12 @@ uint32_t job_hold_reason(uint32_t hold); /* of an enum hold */
 bool job_state_is_end(uint32_t state);
 const struct job_more *job_spec_more(const struct job_spec *s); /* never NULL: a zeroed one */
 const struct job_rare *job_rare_of(const struct job *j);        /* the same */
-/* "123", "123_4", or of a waiting array "123_[0-3,7%2]" (`limit` with the last). */
 /* All that it holds: its nodes, and behind them those that it gave back and that are not clean yet. */
 uint32_t job_n_held(const struct job *j);
 const struct job_node *job_held(const struct job *j, uint32_t i);
 /* Its share of that node, as long as it is not clean there; NULL: none. */
 const struct job_node *job_held_on(const struct job *j, uint32_t node_id);
+/* "123", "123_4", or of a waiting array "123_[0-3,7%2]" (`limit` with the last). */
 void job_print_id(const struct job *j, struct str *out);
 /* Ids of tasks. "0-15:4,20%2" to ascending disjoint ranges; E_ARRAY. max_id: the highest id allowed. */
 int array_parse(const char *s, uint32_t max_id, struct arena *a, const struct array_range **out, uint32_t *out_n,

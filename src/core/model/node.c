@@ -65,7 +65,16 @@ void part_change(struct part *to, const struct part *from, uint32_t changes) {
     TAKE(ACCOUNTS, n_allow_accounts);
     TAKE(ROOT_ONLY, root_only);
     TAKE(HIDDEN, hidden);
+    TAKE(EXCLUSIVE, exclusive_user);
+    TAKE(EXCLUSIVE, exclusive_topo);
 #undef TAKE
+    if (!(changes & PART_CHANGE_EXCLUSIVE))
+        return;
+    bool is_node = from->over_subscribe == OVER_EXCLUSIVE;
+    if (is_node || to->over_subscribe == OVER_EXCLUSIVE) {
+        to->over_subscribe = is_node ? OVER_EXCLUSIVE : OVER_NO;
+        to->over_count = 0;
+    }
 }
 
 struct words {

@@ -128,7 +128,8 @@ enum part_state { PART_UP = 0, PART_DOWN = 1, PART_DRAIN = 2, PART_INACTIVE = 3 
     F(STRS, allow_accounts, 19, _)                                                                                    \
     F(BOOL, root_only, 20, _)                                                                                         \
     F(BOOL, hidden, 21, _)                                                                                            \
-    F(U32, priority_job_factor, 22, _)
+    F(U32, priority_job_factor, 22, _)                                                                                \
+    F(BOOL, exclusive_topo, 23, _)
 REC_DECLARE(part, PART_FIELDS)
 
 /* New values of a partition's fields: those whose bit is set. */
@@ -149,7 +150,9 @@ enum part_change {
     PART_CHANGE_ACCOUNTS = 1u << 13,
     PART_CHANGE_ROOT_ONLY = 1u << 14,
     PART_CHANGE_HIDDEN = 1u << 15,
-    PART_CHANGES = (1u << 16) - 1,
+    /* exclusive_user, exclusive_topo, and of over_subscribe whether it is OVER_EXCLUSIVE: what else it says stays */
+    PART_CHANGE_EXCLUSIVE = 1u << 16,
+    PART_CHANGES = (1u << 17) - 1,
 };
 /* Puts the values of `from` whose bits are set into `to`; borrows. */
 void part_change(struct part *to, const struct part *from, uint32_t changes);
@@ -175,5 +178,20 @@ struct str;
 /* "gpu=mi300x,rack=r1" */
 void labels_print(const struct selector *labels, uint32_t n, struct str *out);
 const char *part_state_name(uint32_t state); /* "UP" */
+
+/* With whom a run shares its nodes: sharing.c. */
+struct job_spec;
+struct job_more;
+enum oversubscribe { OVERSUBSCRIBE_NO, OVERSUBSCRIBE_YES, OVERSUBSCRIBE_OK /* it could, and did not ask */ };
+struct sharing {
+    uint32_t exclusive;     /* enum exclusive */
+    uint32_t oversubscribe; /* enum oversubscribe */
+};
+struct sharing part_sharing(const struct part *p, const struct job_more *m);
+uint32_t sharing_of_nodes(struct sharing s); /* enum job_share */
+/* The spec itself, or where the partition settles something a copy in `spec` and `more` that says how. */
+const struct job_spec *part_settle(const struct part *p, const struct job_spec *s, struct job_spec *spec, struct job_more *more);
+const char *exclusive_word(const struct job_spec *s);     /* "NO", "NODE", "USER", "MCS", "TOPO" */
+const char *oversubscribe_word(const struct job_spec *s); /* "NO", "YES", "OK" */
 
 #endif

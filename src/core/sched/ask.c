@@ -35,17 +35,6 @@ static void set_memory(struct ask_size *a, const struct job_spec *s, const struc
         a->task_mem_mb = each > GRID_MEM_MAX / a->cpus_per_task ? GRID_MEM_MAX : each * a->cpus_per_task;
 }
 
-static uint32_t share_of(const struct job_more *m, const struct part *p) {
-    bool may = p->over_count > 1;
-    if (p->over_subscribe == OVER_FORCE && may)
-        return SHARE_OVER;
-    if (p->over_subscribe == OVER_EXCLUSIVE || m->exclusive == EXCLUSIVE_NODE)
-        return SHARE_NONE;
-    if (p->exclusive_user || m->exclusive == EXCLUSIVE_USER)
-        return SHARE_USER;
-    return p->over_subscribe == OVER_YES && may && m->oversubscribe ? SHARE_OVER : SHARE_CORES;
-}
-
 /* A partition's least and largest node counts narrow the job's own; more nodes than tasks is never given. A range
  * without -n takes all that is free up to its end, as Slurm does. */
 static void set_nodes(struct ask_size *a, const struct job_spec *s, const struct part *p) {
@@ -70,7 +59,7 @@ struct ask_size ask_size_of(const struct job *j, const struct part *p, const str
     const struct job_more *m = job_spec_more(s);
     a.tasks_per_node = m->overcommit ? 0 : m->tasks_per_node; /* of n_tasks, that is: they are not laid out here */
     a.time_min = m->time_min_min < a.limit_min ? m->time_min_min : 0;
-    a.share = share_of(m, p);
+    a.share = sharing_of_nodes(part_sharing(p, m));
     a.is_bounded = m->features && s->max_nodes;
     return a;
 }

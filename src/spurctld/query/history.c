@@ -88,7 +88,7 @@ static bool add(struct asking *q, const struct job *j, const struct step *steps,
         return false;
     }
     struct job_info info = {.reason = j->reason, .steps = steps, .n_steps = n_steps};
-    info.job = query_in_tiers(&q->view, query_visible(&q->who, j, &q->arena, &info.is_yours), &q->arena);
+    info.job = query_in_parts(&q->view, query_visible(&q->who, j, &q->arena, &info.is_yours), &q->arena);
     info.limit_min = j->time_limit_min ? 0 : sched_time_limit(&q->view, j);
     vec_push(&q->list, info);
     return true;

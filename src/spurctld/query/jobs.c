@@ -139,7 +139,7 @@ static struct job_info info_of(struct asking *q, const struct job *j) {
     const struct sched_note *note = j->state == JOB_PENDING ? plan_note(q->notes, j->id) : NULL;
     struct job_info info = {.reason = j->reason};
     info.least_nodes = j->state == JOB_PENDING ? least_nodes(q, j) : 0;
-    info.job = query_in_tiers(&q->view, query_visible(&q->who, j, &q->arena, &info.is_yours), &q->arena);
+    info.job = query_in_parts(&q->view, query_visible(&q->who, j, &q->arena, &info.is_yours), &q->arena);
     if (!q->req.n_job_ids)
         info.job = for_list(q, info.job);
     if (q->req.with_parts && j->state == JOB_PENDING)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A job that waits in several partitions is shown with them in the order in which they are tried: by PriorityTier, the
- * highest first, else as asked. The record keeps what was asked; the order follows a partition's tier at once.
+ * What a job's partitions make of it. One that waits in several is shown with them in the order in which they are tried: by
+ * PriorityTier, the highest first, else as asked. The record keeps what was asked; the order follows a partition's tier at once.
  */
 #include <string.h>
 
@@ -29,8 +29,23 @@ static uint32_t split(const struct view *v, const char *text, struct arena *a, s
     return n;
 }
 
-const struct job *query_in_tiers(const struct view *v, const struct job *j, struct arena *a) {
+/* A run says with whom it shares its nodes as its partition has settled it. */
+static const struct job *settled(const struct view *v, const struct job *j, struct arena *a) {
+    const struct part *p = j->n_nodes && j->partition ? view_find_part(v, j->partition) : NULL;
+    struct job_spec spec;
+    struct job_more more;
+    if (!p || part_settle(p, j->spec, &spec, &more) == j->spec)
+        return j;
+    struct job *copy = arena_memdup(a, j, sizeof(*j));
+    spec.more = arena_memdup(a, &more, sizeof(more));
+    copy->spec = arena_memdup(a, &spec, sizeof(spec));
+    return copy;
+}
+
+const struct job *query_in_parts(const struct view *v, const struct job *j, struct arena *a) {
     const char *text = j->spec->partition;
+    if (j->n_nodes)
+        return settled(v, j, a);
     if (j->state != JOB_PENDING || !text || !strchr(text, ','))
         return j;
     size_t size = strlen(text) + 1;

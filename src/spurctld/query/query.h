@@ -36,7 +36,7 @@ const struct step *query_steps(const struct view *v, const struct job *j, bool w
 
 /* What `who` may see of the job: itself, or a copy (in the arena) that does not say where script and environment are. */
 const struct job *query_visible(const struct who *who, const struct job *j, struct arena *a, bool *out_is_yours);
-/* The job, or where it waits in several partitions a copy that lists them by PriorityTier. */
-const struct job *query_in_tiers(const struct view *v, const struct job *j, struct arena *a);
+/* The job, or a copy as its partitions have it: those in which it waits by PriorityTier; with whom a run shares its nodes. */
+const struct job *query_in_parts(const struct view *v, const struct job *j, struct arena *a);
 
 #endif

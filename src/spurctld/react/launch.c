@@ -117,10 +117,12 @@ static const struct job_spec *spec_to_send(struct room *r, const struct job *j, 
     struct view v;
     state_peek(r->state, &v);
     const struct job *head = j->array ? view_job(&v, j->array->job_id) : NULL;
+    const struct part *p = j->partition ? view_find_part(&v, j->partition) : NULL;
+    const struct job_spec *settled = p ? part_settle(p, j->spec, spec, more) : j->spec;
     if (!head || job_spec_more(j->spec)->n_array_ranges)
-        return j->spec;
-    *spec = *j->spec;
-    *more = *job_spec_more(j->spec);
+        return settled;
+    *spec = *settled;
+    *more = *job_spec_more(settled);
     more->array_ranges = job_spec_more(head->spec)->array_ranges;
     more->n_array_ranges = job_spec_more(head->spec)->n_array_ranges;
     spec->more = more;

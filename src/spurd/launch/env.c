@@ -280,10 +280,9 @@ static void add_place(struct env *env, const struct launch_request *q, const str
 
 /* What a script is told of its job and a task of srun's own job is not. */
 static void add_terms(struct env *env, const struct job_spec *s) {
-    static const char *const exclusive[] = {[EXCLUSIVE_NO] = "NO", [EXCLUSIVE_NODE] = "NODE", [EXCLUSIVE_USER] = "USER"};
     const struct job_more *more = job_spec_more(s);
-    env_twin(env, "JOB_EXCLUSIVE", "%s", more->exclusive < ARRAY_LEN(exclusive) ? exclusive[more->exclusive] : "NO");
-    env_twin(env, "JOB_OVERSUBSCRIBE", "%s", more->oversubscribe ? "YES" : "NO");
+    env_twin(env, "JOB_EXCLUSIVE", "%s", exclusive_word(s));
+    env_twin(env, "JOB_OVERSUBSCRIBE", "%s", oversubscribe_word(s));
     if (s->mem_node_mb)
         env_twin(env, "MEM_PER_NODE", "%" PRIu64, s->mem_node_mb);
     else if (more->mem_cpu_mb)
