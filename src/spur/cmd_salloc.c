@@ -70,8 +70,10 @@ static const char *cluster_name(struct salloc *s, uint32_t job_id) {
 static int run(struct salloc *s) {
     struct srun_alloc a = {.s = &s->run, .signal_fd = srun_signals()};
     int rc = srun_alloc_get(&a);
-    if (rc)
+    if (rc) {
+        srun_alloc_fini(&a);
         return rc;
+    }
     say_granted(s, &a);
     if (!s->no_shell) {
         extern char **environ;

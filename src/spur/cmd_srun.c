@@ -52,8 +52,10 @@ static int run_inside(struct srun *s) {
 static int run_alone(struct srun *s) {
     struct srun_alloc a = {.s = s, .signal_fd = srun_signals()};
     int rc = srun_alloc_get(&a);
-    if (rc || s->job.test_only)
+    if (rc || s->job.test_only) {
+        srun_alloc_fini(&a);
         return rc;
+    }
     struct srun_step st = {.s = s, .job_id = a.job_id, .alloc = &a, .out.fd = -1, .err.fd = -1, .in_fd = -1};
     uint32_t status = 0;
     rc = run_step(&st, a.attend, a.signal_fd, &status);

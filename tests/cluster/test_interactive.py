@@ -128,6 +128,22 @@ def test_an_srun_that_was_stopped_for_a_moment_goes_on(c):
     assert (p.stdout.read(), p.wait(20)) == (b"down\n", 3)
 
 
+@pytest.mark.parametrize("kind", ["srun", "salloc"])
+def test_the_daemon_that_holds_the_job_is_killed(c, kind):
+    """As with a batch job: what it held was killed, and nobody's exit code stands for that."""
+    p = start(c, *(["srun", "-J", "held"] if kind == "srun" else ["salloc", "-Q", "-J", "held", "--kill-command", "srun"]), *UP)
+    pid, job = pid_of(p), job_of(c, "held")
+    holders = [pid for pid, cmdline in c.ours() if cmdline.startswith(b"spurstepd") and cmdline.rstrip(b"\0").endswith(f"/{job}.1".encode())]
+    assert len(holders) == 1
+    os.kill(holders[0], signal.SIGKILL)
+    c.wait_over(job)
+    assert p.wait(30 * spurtest.PATIENCE) != 0 or kind == "salloc"
+    wait_for(lambda: not alive(pid), 10, "the task to be gone")
+    assert rows(c, job)[""] == ("FAILED", "0:9")
+    assert c.job(job)["Reason"] == "RaisedSignal:9(Killed)", c.job(job)
+    p.communicate()
+
+
 # ---- a controller that is away ----
 
 def test_a_step_ends_while_the_controller_is_away(c):

@@ -207,7 +207,7 @@ static int64_t end_time(const struct apply *ap, const struct job *j, const struc
 
 static void take_result(struct apply *ap, struct job *j, const struct cmd_node_done *cmd) {
     bool has_script = !job_spec_more(j->spec)->interactive;
-    if (has_script) /* else its client says how it went */
+    if (has_script || !j->completing) /* else its client has said how it went */
         j->wait_status = cmd->wait_status;
     j->max_rss_kb = cmd->max_rss_kb;
     j->user_cpu_us = cmd->user_cpu_us;
@@ -305,8 +305,10 @@ static void node_ended(struct apply *ap, struct job *j, const struct cmd_node_do
         j->state_text = cmd->text;
     if (j->completing) {
         /* A job that its memory limit killed while it was being ended is still told (cases.md 8). */
-        if (is_batch && cmd->out_of_memory && j->state == JOB_FAILED)
+        if (is_batch && (cmd->out_of_memory || job_rare_of(j)->step_oom) && j->state == JOB_FAILED) {
             j->state = JOB_OUT_OF_MEMORY;
+            j->wait_status = STATUS_OOM;
+        }
         return;
     }
     /* The script has not run, or it has not even been confirmed that it may: as if there had been no start. */
@@ -316,6 +318,12 @@ static void node_ended(struct apply *ap, struct job *j, const struct cmd_node_do
     }
     uint32_t reason;
     uint32_t state = verdict(cmd, &reason);
+    if (is_batch && job_rare_of(j)->step_oom && (state == JOB_COMPLETED || state == JOB_FAILED)) {
+        state = JOB_OUT_OF_MEMORY;
+        reason = REASON_OUT_OF_MEMORY;
+    }
+    if (state == JOB_OUT_OF_MEMORY)
+        j->wait_status = STATUS_OOM;
     if (state == JOB_NODE_FAIL && comes_back(ap, j))
         requeue_lost(ap, j, cmd->new_sluid);
     else if (job_rare_of(j)->everywhere && state == JOB_COMPLETED && others_run(j, cmd->node_id))

@@ -2,6 +2,9 @@
  *
  * A path of a unix socket has 107 bytes at most, a state directory may have more: the connection goes through
  * /proc/self/fd/N/sock, with N the directory.
+ *
+ * Calls on a socket that has a time limit are interrupted when this process is stopped and goes on (signal(7)), with no
+ * handler of anything: that says nothing of the daemon.
  */
 #include "spurd/steps/conn.h"
 
@@ -115,7 +118,10 @@ static int connect_to(const char *dir, bool blocks, struct err *e) {
     autoclose int dir_fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
     autoclose int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | (blocks ? 0 : SOCK_NONBLOCK), 0);
     snprintf(a.sun_path, sizeof(a.sun_path), "/proc/self/fd/%d/" STEP_SOCKET_FILE, dir_fd);
-    if (dir_fd < 0 || fd < 0 || connect(fd, (struct sockaddr *)&a, sizeof(a)))
+    int rc = dir_fd < 0 || fd < 0 ? -1 : 0;
+    while (!rc && (rc = connect(fd, (struct sockaddr *)&a, sizeof(a))) && errno == EINTR)
+        rc = 0;
+    if (rc)
         return err_sys(e, "connect to the step daemon in %s", dir);
     return take_fd(&fd);
 }
@@ -141,13 +147,21 @@ static int send_with(int to, const struct buf *frame, int fd) {
     c->cmsg_type = SCM_RIGHTS;
     c->cmsg_len = CMSG_LEN(sizeof(int));
     memcpy(CMSG_DATA(c), &fd, sizeof(int));
-    ssize_t n = sendmsg(to, &msg, MSG_NOSIGNAL);
-    for (size_t at = n > 0 ? (size_t)n : frame->n + 1; at < frame->n; at += (size_t)n) {
+    ssize_t n;
+    while ((n = sendmsg(to, &msg, MSG_NOSIGNAL)) < 0 && errno == EINTR)
+        ;
+    for (size_t at = n > 0 ? (size_t)n : frame->n + 1; at < frame->n; at += n > 0 ? (size_t)n : 0) {
         n = send(to, frame->p + at, frame->n - at, MSG_NOSIGNAL);
-        if (n <= 0)
+        if (n <= 0 && errno != EINTR)
             break;
     }
     return n <= 0 ? -1 : 0;
+}
+
+/* A daemon that hangs is another thing than one that is gone: its client comes again. */
+static int no_answer(struct err *e, const char *gone) {
+    return errno == EAGAIN || errno == EWOULDBLOCK ? err_set(e, E_BUSY, "the step daemon does not answer")
+                                                   : err_set(e, E_NOT_FOUND, "%s", gone);
 }
 
 static int take_answer(int from, struct err *e) {
@@ -156,12 +170,14 @@ static int take_answer(int from, struct err *e) {
     struct step_header h;
     struct step_error bad;
     size_t n = 0;
-    for (ssize_t got; n < sizeof(bytes); n += (size_t)got) {
+    for (ssize_t got; n < sizeof(bytes); n += got > 0 ? (size_t)got : 0) {
         if (step_header_read(bytes, n, &h) > 0 && n >= STEP_HEADER_SIZE + h.length)
             break;
         got = recv(from, bytes + n, sizeof(bytes) - n, 0);
-        if (got <= 0)
-            return err_set(e, E_NOT_FOUND, "the step daemon does not answer");
+        if (got == 0)
+            return err_set(e, E_NOT_FOUND, "the step daemon left without an answer");
+        if (got < 0 && errno != EINTR)
+            return no_answer(e, "the step daemon is gone");
     }
     if (h.type == STEP_OK)
         return 0;
@@ -180,7 +196,7 @@ int conn_pass(const char *dir, int fd, const struct step_stream *s, struct err *
     (void)setsockopt(to, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
     step_frame_add(&frame, STEP_STREAM, step_stream_rec(), s);
     if (send_with(to, &frame, fd))
-        return err_set(e, E_NOT_FOUND, "the step daemon takes no connection");
+        return no_answer(e, "the step daemon takes no connection");
     return take_answer(to, e);
 }
 
