@@ -63,7 +63,7 @@ static const struct opt_row rows[] = {
     {"nodelist", 'w', "hostlist", OPT_TEXT, 0, AT(node_list), NULL, NULL, "only jobs on these nodes"},
     {"noheader", 'h', NULL, OPT_BOOL, 0, AT(no_header), NULL, NULL, "no headings"},
     {"notme", 0, NULL, OPT_BOOL, 0, AT(not_me), NULL, NULL, "only jobs of others"},
-    {"only-job-state", 0, NULL, OPT_NOT_YET},
+    {"only-job-state", 0, NULL, OPT_BOOL, 0, AT(only_state), NULL, NULL, "ids and states of jobs, and nothing else of them"},
     {"partition", 'p', "partition(s)", OPT_TEXT, 0, AT(part_list), NULL, "PARTITION", "only jobs of these partitions"},
     {"priority", 'P', NULL, OPT_BOOL, 0, AT(by_partition), NULL, "PRIORITY", "a job that waits for several partitions in a line each"},
     {"qos", 'q', "qos(s)", OPT_TEXT, 0, AT(qos_list), NULL, "QOS", "only jobs of these QOS"},

@@ -12,7 +12,7 @@
 struct squeue {
     struct job_select pick;
     const char *format, *long_format, *sort;
-    bool all, array, long_list, no_convert, no_header, start, steps, me, not_me, by_partition, expand;
+    bool all, array, long_list, no_convert, no_header, start, steps, me, not_me, by_partition, expand, only_state;
     bool json, help_format;
     const char *json_version, *iterate;
     uint32_t interval_secs; /* 0: once */

@@ -57,6 +57,20 @@ static void add_by_partition(struct cli *c, const struct job_info *ji, struct jo
     }
 }
 
+/* Which job it is and how far, of an array which tasks. The rest is as of a job that asked for nothing. */
+static const struct job *bare(struct cli *c, const struct job *j) {
+    static const struct job_spec nothing;
+    struct job *b = arena_calloc(&c->arena, 1, sizeof(*b));
+    b->id = j->id;
+    b->sluid = j->sluid;
+    b->state = j->state;
+    b->completing = j->completing;
+    b->configuring = j->configuring;
+    b->array = j->array;
+    b->spec = &nothing;
+    return b;
+}
+
 static void pick_rows(struct cli *c, const struct squeue *q, const struct jobs_reply *reply, struct job_rows *out) {
     struct job_rows all = {0};
     for (uint32_t i = 0; i < reply->n_jobs; i++)
@@ -64,6 +78,8 @@ static void pick_rows(struct cli *c, const struct squeue *q, const struct jobs_r
     for (size_t i = 0; i < all.v.n; i++)
         add_by_partition(c, &all.v.p[i], out);
     vec_fini(&all.v);
+    for (size_t i = 0; q->only_state && i < out->v.n; i++)
+        out->v.p[i] = (struct job_info){.job = bare(c, out->v.p[i].job), .is_yours = out->v.p[i].is_yours};
 }
 
 void squeue_date(const struct squeue *q, struct str *out) {

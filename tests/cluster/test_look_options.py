@@ -32,7 +32,7 @@ SQUEUE = {
     "Format": ("", "-O jobid:30"), "account": ("", "-A nosuch"), "all": ("as:nobody", "-a"), "array": ("", "-r"), "array-unique": ("", "--array-unique"), "clusters": ("", "-M all"),
     "expand-patterns": ("-O stdout:90 -n one", "--expand-patterns"), "format": ("", "-o %j"), "helpformat": ("", "--helpformat"), "iterate": (None, ""),
     "jobs": ("", "-j {one}"), "json": ("", "--json"), "licenses": ("", "-L matlab"), "long": ("", "-l"), "me": ("as:nobody -a", "--me"), "name": ("", "-n one"),
-    "noconvert": ("-o %m", "--noconvert"), "nodelist": ("", "-w n1"), "noheader": ("", "-h"), "notme": ("", "--notme"), "partition": ("", "-p long"),
+    "noconvert": ("-o %m", "--noconvert"), "nodelist": ("", "-w n1"), "noheader": ("", "-h"), "notme": ("", "--notme"), "only-job-state": ("", "--only-job-state"), "partition": ("", "-p long"),
     "priority": ("", "-P"), "qos": ("", "-q high"), "reservation": ("", "-R none"), "sort": ("-o %i", "-S -i"), "start": ("", "--start"), "states": ("", "-t all"),
     "steps": ("", "-s"), "user": ("", "-u nobody"),
 }
@@ -119,3 +119,17 @@ def test_sdiag_sorts(shared, jobs):
         assert got == sorted(got, reverse=True), options
     got = order("-i", column=0)
     assert got == sorted(got)
+
+
+def test_only_the_state(shared, jobs):
+    """Ids and states, and of all other columns what a job has that asked for nothing."""
+    c = shared
+    for flags in ([], ["-t", "all"], ["-r"]):
+        plain, bare = (sorted(c.run(["squeue", "-h", *flags, *more, "-o", "%i=%T=%A=%F=%K"]).stdout.split()) for more in ([], ["--only-job-state"]))
+        assert bare == plain and bare
+    names = [word for word in c.run("squeue --helpformat").stdout.split()]
+    every = c.run(["squeue", "-t", "all", "--only-job-state", "-O", ",".join(f"{n}:30" for n in names)]).stdout
+    assert len(every.splitlines()) == len(c.run("squeue -t all").stdout.splitlines())
+    assert "one.sh" not in every and "matlab" not in every and "RUNNING" in every
+    assert c.run(f"squeue -h --only-job-state -o '%i %P %j %u' -j {jobs['one']}").stdout.split()[0] == str(jobs["one"])
+    assert c.run("squeue --only-job-state --json").stdout.startswith("{")
