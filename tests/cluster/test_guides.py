@@ -1,18 +1,44 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every command of the guides runs, page by page and in the page's order, and prints what the page shows."""
+import atexit
+import contextlib
+import pathlib
 import re
+import shutil
+import tempfile
 
 import pytest
 
 import guide
-from spurtest import Cluster
 
 REPO = guide.REPO
 PAGES = sorted([*(REPO / "docs/user").glob("*.md"), *(REPO / "docs/admin").glob("*.md")])
 
 # The cluster that a page is played on: two nodes of four CPUs, unless it is here.
-GPUS = ["--gres", "gpu:a100:2"]
-CLUSTERS = {}
+DEVICES = pathlib.Path(tempfile.mkdtemp(prefix="spur-gpus-"))
+atexit.register(shutil.rmtree, DEVICES, ignore_errors=True)
+for i in range(2):
+    (DEVICES / f"gpu{i}").touch()
+GPUS = ["--gres", "gpu:a100:2", "--gres-files", f"{DEVICES}/gpu[0-1]"]
+CLUSTERS = {
+    "admin/install.md": {"nodes": 0, "start": False, "admission": "token"},
+    "user/gpus.md": {"node_args": GPUS, "conf": """
+[licenses]
+matlab = 2
+
+[[nodes]]
+names = "n1"
+features = ["zen", "ib"]
+
+[[nodes]]
+names = "n2"
+features = ["zen"]
+
+[[partitions]]
+name = "debug"
+default = true
+"""},
+}
 
 # Blocks that say why they can't be run here. The number may only become smaller.
 NOT_RUN_AT_MOST = 6
@@ -22,8 +48,20 @@ def name_of(page):
     return str(page.relative_to(REPO / "docs"))
 
 
+@contextlib.contextmanager
 def cluster_of(page):
-    return Cluster(**{"nodes": 2, "cpus": 4, "memory_mb": 8000, **CLUSTERS.get(name_of(page), {})})
+    how = {"nodes": 2, "cpus": 4, "memory_mb": 8000, **CLUSTERS.get(name_of(page), {})}
+    start = how.pop("start", True)
+    c = guide.cluster(**how)
+    try:
+        if start:
+            c.start()
+        else:  # the page does it
+            for i in range(2):
+                c.add_node(f"n{i + 1}", start=False)
+        yield c
+    finally:
+        c.close()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
@@ -83,7 +121,7 @@ def test_a_page_that_lies_is_found(tmp_path):
         finally:
             player.close()
 
-    with Cluster(nodes=1) as c:
+    with guide.cluster(nodes=1) as c:
         play("$ echo one two\none   two\n$ sbatch -H --wrap true\nSubmitted batch job 101\n$ squeue -h -j 101 -o '%i %r'\n101 JobHeldUser\n")
         for lie in ("$ echo one\ntwo\n", "$ false\n", "$ echo error\nsbatch: error: no\n", "$ echo\nx\n",
                     "$ sbatch -H --wrap true\nSubmitted batch job 101\n$ sbatch -H --wrap true\nSubmitted batch job 101\n"):
