@@ -43,51 +43,10 @@ static int check(struct apply *ap, const struct cmd_update *cmd, const struct jo
     return shrinks ? resize_check(ap, cmd, j) : 0;
 }
 
-/* Fields of the spec; a list goes with its count. */
-static void set_spec(struct change *c) {
-    const struct job_spec *from = c->cmd->spec;
-    struct job_spec *to = &c->spec;
-    uint32_t bits = c->bits;
 #define SET(bit, ...)                                                                                                  \
     if (bits & (bit)) {                                                                                                \
         __VA_ARGS__                                                                                                    \
     }
-#define COPY(x) to->x = from->x;
-    SET(CHANGE_NAME, COPY(name))
-    SET(CHANGE_COMMENT, COPY(comment))
-    SET(CHANGE_TIME_LIMIT, COPY(time_limit_min))
-    SET(CHANGE_BEGIN, COPY(begin_unix))
-    SET(CHANGE_PARTITION, COPY(partition))
-    SET(CHANGE_ACCOUNT, COPY(account))
-    SET(CHANGE_QOS, COPY(qos))
-    SET(CHANGE_NICE, COPY(nice))
-    SET(CHANGE_NODES, COPY(min_nodes) COPY(max_nodes) COPY(min_nodes_given))
-    SET(CHANGE_TASKS, COPY(n_tasks) COPY(n_tasks_given) COPY(cpus_per_task) COPY(cpus_per_task_given))
-    SET(CHANGE_MEMORY, COPY(mem_node_mb) COPY(mem_all))
-    SET(CHANGE_NODE_LISTS, COPY(req_nodes) COPY(n_req_nodes) COPY(exc_nodes) COPY(n_exc_nodes))
-    SET(CHANGE_DEPENDENCY, COPY(dependency))
-    SET(CHANGE_REQUEUE, COPY(no_requeue))
-    SET(CHANGE_OUTPUT, COPY(std_out) COPY(std_err) COPY(std_in))
-#undef COPY
-}
-
-static void set_more(struct change *c) {
-    const struct job_more *from = job_spec_more(c->cmd->spec);
-    struct job_more *to = &c->more;
-    uint32_t bits = c->bits;
-#define COPY(x) to->x = from->x;
-    SET(CHANGE_TIME_MIN, COPY(time_min_min))
-    SET(CHANGE_DEADLINE, COPY(deadline_unix))
-    SET(CHANGE_NODES, COPY(nodes_given))
-    SET(CHANGE_TASKS, COPY(tasks_per_node))
-    SET(CHANGE_MEMORY, COPY(mem_cpu_mb))
-    SET(CHANGE_FEATURES, COPY(features))
-    SET(CHANGE_GRES, COPY(gres_text) COPY(gpus_text) COPY(gres) COPY(n_gres))
-    SET(CHANGE_LICENSES, COPY(licenses_text) COPY(licenses) COPY(n_licenses))
-    SET(CHANGE_REQUEUE, COPY(requeue))
-    SET(CHANGE_SHARE, COPY(exclusive) COPY(oversubscribe))
-#undef COPY
-}
 
 /* What stands in the job beside its spec. */
 static void set_job(struct apply *ap, struct change *c) {
@@ -120,8 +79,7 @@ static int update_one(struct apply *ap, const struct job *old, void *arg, bool d
     c.rare = *job_rare_of(old);
     if (old->array)
         c.array = *old->array;
-    set_spec(&c);
-    set_more(&c);
+    job_spec_change(&c.spec, &c.more, cmd->spec, c.bits);
     set_job(ap, &c);
     if (shrinks)
         resize(ap, cmd, &c.job, &c.spec, &c.more, &c.rare);

@@ -18,6 +18,7 @@
 #define HELD_TEXT "Job is in held state, pending scheduler release"
 #define TRANSITION_TEXT "Invalid node state transition"
 #define NAMES_MAX 65536u
+#define CHANGES_OF_NAMES (CHANGE_FEATURES | CHANGE_GRES | CHANGE_LICENSES | CHANGE_NODE_LISTS)
 
 static const uint32_t of_pending_jobs = CHANGE_TIME_MIN | CHANGE_BEGIN | CHANGE_PARTITION | CHANGE_ACCOUNT | CHANGE_QOS |
                                         CHANGE_TASKS | CHANGE_MEMORY | CHANGE_NODE_LISTS | CHANGE_FEATURES |
@@ -136,6 +137,19 @@ static int check_state(const struct updating *u, const struct job *j, struct err
     return 0;
 }
 
+/* What it names is there: features, kinds of generic resources, licences, nodes. As recorded, a size that no node of the
+ * cluster has is taken; the job then waits and says so. */
+static int check_names(const struct updating *u, const struct job *j, struct err *e) {
+    struct job_spec spec = *j->spec;
+    struct job_more more = *job_spec_more(j->spec);
+    job_spec_change(&spec, &more, &u->spec, u->req->changes);
+    spec.more = &more;
+    spec.hold = true; /* then nothing but names is looked at */
+    struct job next = {.spec = &spec, .nice = spec.nice};
+    int rc = sched_possible(&u->view, &next, e);
+    return rc ? err_set(e, rc, NULL) : 0; /* the short sentence */
+}
+
 static int check_job(const struct updating *u, const struct job *j, struct err *e) {
     uint32_t c = u->req->changes;
     int rc = check_state(u, j, e);
@@ -149,6 +163,8 @@ static int check_job(const struct updating *u, const struct job *j, struct err *
         rc = check_priority(u, j, e);
     if (!rc && c & CHANGE_DEPENDENCY)
         rc = check_dependency(u, j, e);
+    if (!rc && j->state == JOB_PENDING && c & CHANGES_OF_NAMES)
+        rc = check_names(u, j, e);
     return rc;
 }
 

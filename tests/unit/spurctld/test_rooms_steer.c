@@ -463,6 +463,38 @@ static void a_trial_keeps_nothing(void **state) {
     rig_fini(&g);
 }
 
+/* ---- what an update names must be there ---- */
+
+static int update_to(struct rig *g, uint32_t id, uint32_t changes, const struct job_spec *spec) {
+    struct job_target t = {.job_id = id};
+    return rig_update(g, 1000, &(struct update_request){.targets = &t, .n_targets = 1, .changes = changes, .spec = spec});
+}
+
+static void an_update_that_names_what_nobody_has_is_refused(void **state) {
+    static const char *const nobody[] = {"n9"};
+    struct rig g;
+    begin(&g, 2);
+    struct rig_job blocker = {.n_tasks = 8, .min_nodes = 2};
+    assert_int_not_equal(rig_submit(&g, &blocker), 0);
+    uint32_t id = rig_submit(&g, &blocker);
+    struct gres_ask gpu = {.name = "gpu", .count = 1};
+    struct license_ask license = {.name = "matlab", .count = 1};
+    struct job_more features = {.features = "nosuch"}, gres = {.gres = &gpu, .n_gres = 1, .gres_text = "gpu"},
+                    licenses = {.licenses = &license, .n_licenses = 1, .licenses_text = "matlab"};
+    assert_int_equal(update_to(&g, id, CHANGE_FEATURES, &(struct job_spec){.more = &features}), E_FEATURE);
+    assert_int_equal(update_to(&g, id, CHANGE_GRES, &(struct job_spec){.more = &gres}), E_GRES);
+    assert_int_equal(update_to(&g, id, CHANGE_LICENSES, &(struct job_spec){.more = &licenses}), E_LICENSE);
+    assert_int_equal(update_to(&g, id, CHANGE_NODE_LISTS, &(struct job_spec){.req_nodes = nobody, .n_req_nodes = 1}), E_NODE_NAME);
+    assert_int_equal(rig_job(&g, id)->state, JOB_PENDING);
+    assert_null(job_spec_more(rig_job(&g, id)->spec)->features);
+    /* a size that the cluster hasn't got is taken, as recorded, and waits */
+    assert_int_equal(update_to(&g, id, CHANGE_NODES, &(struct job_spec){.min_nodes = 3, .max_nodes = 3}), 0);
+    assert_int_equal(rig_job(&g, id)->spec->min_nodes, 3);
+    rig_run(&g, 5000);
+    assert_int_equal(rig_job(&g, id)->state, JOB_PENDING);
+    rig_fini(&g);
+}
+
 /* ---- a run gives nodes back ---- */
 
 static int resize(struct rig *g, uint32_t id, uint32_t n_nodes) {
@@ -514,6 +546,7 @@ static void what_a_run_gave_back_is_ended(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_a_run_gave_back_is_ended),
+        cmocka_unit_test(an_update_that_names_what_nobody_has_is_refused),
         cmocka_unit_test(an_array_runs_task_by_task),
         cmocka_unit_test(a_limit_bounds_what_runs),
         cmocka_unit_test(bad_arrays_are_refused),
