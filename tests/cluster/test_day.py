@@ -11,15 +11,19 @@ from spurtest import NOBODY, Cluster, wait_for
 USER = NOBODY if os.geteuid() == 0 else None
 TASKS = 200
 CANCELLED = list(range(180, 190))
+WITH_STEP = list(range(0, TASKS, 40))
+STUCK, FAILS = 7, 42
 
 TASK = """
 n=$SLURM_ARRAY_TASK_ID
+echo "${SLURM_RESTART_COUNT:-0} $SLURMD_NODENAME" >>begun.$n
 echo "task $n of $SLURM_ARRAY_JOB_ID"
+if [ $((n % 40)) = 0 ]; then srun -Q -n1 -J part echo "step of task $n"; fi
 if [ $n = 7 ] && [ ! -e requeued ]; then while :; do sleep 0.1; done; fi
 if [ $n = 42 ]; then exit 3; fi
 sleep 0.5
 echo $((n * n)) >result-$n.new && mv result-$n.new result-$n
-echo $n >>ran.$n
+echo "${SLURM_RESTART_COUNT:-0}" >>ran.$n
 """
 SUMMARY = "cat result-* | awk '{ s += $1 } END { print s }'"
 
@@ -31,14 +35,24 @@ def day():
 
 
 def rows_of(c, *jobs):
-    """{"123_4": (state, exit code)}"""
-    got = c.run(["sacct", "-X", "-n", "-P", "-a", "-o", "JobID,State,ExitCode", "-j", ",".join(map(str, jobs))])
+    """{"123_4": (name, state, exit code), "123_4.batch": …}"""
+    got = c.run(["sacct", "-n", "-P", "-a", "-o", "JobID,JobName,State,ExitCode", "-j", ",".join(map(str, jobs))])
     out = {}
     for line in got.stdout.splitlines():
-        name, state, code = line.split("|")
-        assert name not in out, f"{name} has two lines:\n{got.stdout}"
-        out[name] = (state, code)
+        job, *row = line.split("|")
+        assert job not in out, f"{job} has two lines:\n{got.stdout}"
+        out[job] = tuple(row)
     return out
+
+
+def restarts_of(c, array):
+    """{task: how often it was queued again}"""
+    got = c.run(["scontrol", "-o", "show", "job", str(array)]).stdout
+    return {int(m[1]): int(m[2]) for m in re.finditer(r"ArrayTaskId=(\d+) .*? Restarts=(\d+) ", got)}
+
+
+def words(path):
+    return [line.split() for line in path.read_text().splitlines()]
 
 
 def tasks_of(rows, array):
@@ -104,23 +118,46 @@ def test_a_days_work(day):
 
     # and it all comes to its end
     wait_for(lambda: c.state_of(summary) == "COMPLETED", 120, "the summary to be done", every=0.2)
-    tasks = tasks_of({k: v for k, v in rows_of(c, array).items() if k.startswith(f"{array}_")}, array)
-    assert sorted(tasks) == list(range(TASKS)), f"lost {node.name} with {lost}"
-    uid = USER if USER is not None else os.geteuid()
-    for n, row in sorted(tasks.items()):
-        want = ("FAILED", "3:0") if n == 42 else (f"CANCELLED by {uid}", "0:0") if n in CANCELLED else ("COMPLETED", "0:0")
-        assert row == want, f"task {n}: {row}"
-        text = c.work / f"task-{array}_{n}.out"
-        if n in CANCELLED:
-            assert not text.exists() and not (c.work / f"result-{n}").exists()
-            continue
-        assert text.read_text() == f"task {n} of {array}\n", f"task {n}: {text.read_text()}"
-        if n != 42:
-            assert (c.work / f"result-{n}").read_text() == f"{n * n}\n"
-            assert (c.work / f"ran.{n}").read_text().split() == [str(n)] * len((c.work / f"ran.{n}").read_text().split())
-    want = sum(n * n for n in range(TASKS) if n != 42 and n not in CANCELLED)
+    check_tasks(c, array, node.name, lost)
+    want = sum(n * n for n in range(TASKS) if n != FAILS and n not in CANCELLED)
     assert (c.work / "summary.out").read_text() == f"{want}\n"
-    assert rows_of(c, summary)[str(summary)] == ("COMPLETED", "0:0")
-    row = c.run(["sacct", "-X", "-n", "-P", "-a", "-o", "JobName,State,ExitCode", "--name", "sh"]).stdout
-    assert row == "sh|COMPLETED|0:0\n"
+    assert rows_of(c, summary) == {str(summary): ("summary", "COMPLETED", "0:0"), f"{summary}.batch": ("batch", "COMPLETED", "0:0")}
+    rows = c.run(["sacct", "-n", "-P", "-a", "-o", "JobName,State,ExitCode", "--name", "sh"]).stdout
+    assert rows == "sh|COMPLETED|0:0\nsh|COMPLETED|0:0\n"  # the job of srun, and its step
     assert not c.run("squeue -h").stdout
+
+
+def check_tasks(c, array, gone, lost):
+    """Rows and files of the array, whose tasks on the node `gone` began anew."""
+    uid = USER if USER is not None else os.geteuid()
+    rows = rows_of(c, array)
+    tasks = tasks_of({k: v for k, v in rows.items() if "." not in k}, array)
+    parts = {k: v for k, v in rows.items() if "." in k}
+    assert sorted(tasks) == list(range(TASKS)), f"lost {gone} with {lost}"
+    restarts = restarts_of(c, array)
+    for n, row in sorted(tasks.items()):
+        end = ("FAILED", "3:0") if n == FAILS else (f"CANCELLED by {uid}", "0:0") if n in CANCELLED else ("COMPLETED", "0:0")
+        assert row == ("work", *end), f"task {n}: {row}"
+        text, begun, ran = c.work / f"task-{array}_{n}.out", c.work / f"begun.{n}", c.work / f"ran.{n}"
+        if n in CANCELLED:
+            assert not text.exists() and not begun.exists() and not (c.work / f"result-{n}").exists()
+            continue
+        assert parts.pop(f"{array}_{n}.batch") == ("batch", *end)
+        said = f"task {n} of {array}\n"
+        if n in WITH_STEP:
+            assert parts.pop(f"{array}_{n}.0") == ("part", "COMPLETED", "0:0")
+            said += f"step of task {n}\n"
+        assert text.read_text() == said, f"task {n}: {text.read_text()}"
+        # as often as it was queued again and once more, for no other reason than it had
+        runs = words(begun)
+        assert [int(count) for count, _ in runs] == list(range(restarts[n] + 1)), f"task {n} of {restarts[n]} restarts: {runs}"
+        by_hand = n == STUCK
+        assert sum(where != gone for _, where in runs[:-1]) <= by_hand, f"task {n} was not on {gone}: {runs}"
+        assert restarts[n] >= by_hand and restarts[n] <= 1 + by_hand, f"task {n}: {restarts[n]} restarts"
+        if n != FAILS:
+            assert (c.work / f"result-{n}").read_text() == f"{n * n}\n"
+            assert words(ran)[-1] == [str(restarts[n])] and len(words(ran)) <= len(runs), f"task {n}: {words(ran)}"
+    assert not parts, f"rows of nothing: {parts}"
+    # what was there when its node went had not ended
+    again = {f"{array}_{n}" for n, count in restarts.items() if count > (n == STUCK)}
+    assert again, f"nothing of {lost} began anew"
