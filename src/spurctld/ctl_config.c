@@ -27,6 +27,9 @@ void ctl_config(void *ctx, struct config_reply *out, struct arena *a) {
     str_addf(&text, "%-23s = %s(%u)\n%-23s = root(0)\n", "SlurmUser", pw ? pw->pw_name : "", geteuid(), "SlurmdUser");
     str_addf(&text, "%-23s = %s\n%-23s = 6818\n", "SLURM_CONF", c->options.config_path ? c->options.config_path : CONFIG_DEFAULT_PATH,
              "SlurmdPort");
+    /* Not to be set, and looked at by what people use: */
+    str_addf(&text, "%-23s = accounting_storage/spur\n%-23s = (null)\n%-23s = 2\n%-23s = topology/flat\n", "AccountingStorageType",
+             "HealthCheckProgram", "ReturnToService", "TopologyPlugin");
     *out = (struct config_reply){
         .text = arena_strdup(a, str_text(&text)),
         .now_unix = room_now_unix(&c->room),

@@ -263,6 +263,18 @@ static bool lives_elsewhere(const struct step *st, uint32_t node_id) {
     return false;
 }
 
+/* The job is told by it too, whatever its script makes of the step's end. */
+static void mark_oom(struct apply *ap, uint32_t job_id) {
+    const struct job *old = state_job(ap->s, job_id);
+    if (!old || job_rare_of(old)->step_oom)
+        return;
+    struct job j = *old;
+    struct job_rare rare = *job_rare_of(old);
+    rare.step_oom = true;
+    j.rare = &rare;
+    state_put_job(ap->s, &j);
+}
+
 int apply_step_done(struct apply *ap, const struct cmd_step_done *cmd) {
     const struct step *old = state_step(ap->s, cmd->job_id, cmd->step_id);
     if (!old || old->start_no != cmd->start_no || !lives_on(old, cmd->node_id))
@@ -276,6 +288,10 @@ int apply_step_done(struct apply *ap, const struct cmd_step_done *cmd) {
         st.text = cmd->text;
     if (st.state == JOB_RUNNING && (cmd->out_of_memory || cmd->never_started))
         st.state = cmd->out_of_memory ? JOB_OUT_OF_MEMORY : JOB_FAILED;
+    if (st.state == JOB_OUT_OF_MEMORY) {
+        st.wait_status = STATUS_OOM;
+        mark_oom(ap, cmd->job_id);
+    }
     node_clean(ap, &st, cmd->node_id, cmd->end_ms > 0 ? cmd->end_ms : ap->now_ms, true);
     return 0;
 }

@@ -149,6 +149,7 @@ void licenses_free(struct state *s);
 
 /* ---- apply_step.c ---- */
 
+#define STATUS_OOM 125 /* the wait status of what was killed by its memory limit: 0:125, as Slurm's */
 void steps_end(struct apply *ap, const struct job *j); /* the job is to end */
 void steps_node_clean(struct apply *ap, const struct job *j, uint32_t node_id);
 

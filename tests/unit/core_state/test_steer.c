@@ -240,6 +240,36 @@ static void steps_never_have_more_than_the_job(void **state) {
     rig_fini(&g);
 }
 
+/* A step that its memory limit killed makes the job OUT_OF_MEMORY, 0:125, whatever its script returns; the next start knows
+ * nothing of it. */
+static void a_step_without_memory_is_the_jobs_end(void **state) {
+    struct rig g;
+    rig_init(&g);
+    uint32_t n = add_node(&g, "n", 4, NULL, 0);
+    for (uint32_t code = 0; code < 2; code++) {
+        uint32_t id = code + 1;
+        submit(&g, id);
+        start(&g, id, (struct job_node){.node_id = n, .cpus = 1});
+        running(&g, id);
+        assert_int_equal(step(&g, id, n, 1, false), 0);
+        act(&g, CMD_STEP_DONE,
+            &(struct cmd_step_done){.job_id = id, .start_no = 1, .node_id = n, .wait_status = 9, .out_of_memory = true});
+        assert_int_equal(step_of(&g, id, 0)->state, JOB_OUT_OF_MEMORY);
+        assert_int_equal(step_of(&g, id, 0)->wait_status, 125);
+        if (code == 0) { /* what it is queued again for begins anew */
+            requeue(&g, id, HOLD_NONE);
+            done(&g, id, n, 15);
+            start(&g, id, (struct job_node){.node_id = n, .cpus = 1});
+            running(&g, id);
+        }
+        done(&g, id, n, code << 8);
+        assert_int_equal(job_of(&g, id)->state, code ? JOB_OUT_OF_MEMORY : JOB_COMPLETED);
+        assert_int_equal(job_of(&g, id)->wait_status, code ? 125 : 0);
+        assert_int_equal(job_of(&g, id)->reason, code ? REASON_OUT_OF_MEMORY : REASON_NONE);
+    }
+    rig_fini(&g);
+}
+
 static void old_steps_leave_and_the_next_start_counts_anew(void **state) {
     struct rig g;
     rig_init(&g);
@@ -486,6 +516,7 @@ int main(void) {
         cmocka_unit_test(clocks_stand_still),
         cmocka_unit_test(fields_change_as_the_state_allows),
         cmocka_unit_test(steps_never_have_more_than_the_job),
+        cmocka_unit_test(a_step_without_memory_is_the_jobs_end),
         cmocka_unit_test(old_steps_leave_and_the_next_start_counts_anew),
         cmocka_unit_test(nothing_is_sold_twice),
         cmocka_unit_test(nodes_are_shared_as_asked),
