@@ -151,6 +151,7 @@ static void submit(struct replay *x, struct arena *a) {
     struct view v;
     state_peek(x->s, &v);
     struct cmd_submit cmd = {.job_id = v.counters.next_job_id, .sluid = word(x, a), .spec = &spec};
+    cmd.first_task_id = spec.more && spec.more->n_array_ranges && draw(x, 2) ? cmd.job_id + 1 : 0;
     act(x, CMD_SUBMIT, &cmd);
 }
 
@@ -169,13 +170,14 @@ static void end_on_a_node(struct replay *x, struct arena *a) {
     struct cmd_node_done cmd = {.job_id = j->id, .start_no = j->start_no, .node_id = 1, .end_ms = x->now_ms};
     cmd.start_no += !draw(x, 10);
     if (j->n_nodes)
-        cmd.node_id = j->nodes[draw(x, j->n_nodes)].node_id;
+        cmd.node_id = job_held(j, (uint32_t)draw(x, job_n_held(j)))->node_id;
     cmd.wait_status = (uint32_t)draw(x, 4) << 8;
     cmd.never_started = !draw(x, 20);
     cmd.node_failed = !draw(x, 10);
     cmd.new_sluid = draw(x, 2) ? word(x, a) : NULL;
     cmd.out_of_memory = !draw(x, 30);
     cmd.drain_node = !draw(x, 50);
+    cmd.stays = job_rare_of(j)->everywhere && draw(x, 2);
     cmd.text = word(x, a);
     cmd.max_rss_kb = draw(x, 100000);
     cmd.user_cpu_us = draw(x, 1000000);

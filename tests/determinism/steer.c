@@ -85,14 +85,14 @@ void start(struct replay *x, struct arena *a) {
     struct view v;
     struct job_node nodes[2];
     uint32_t n = 1 + (uint32_t)draw(x, 2);
-    uint32_t first = (uint32_t)draw(x, NODES - 1);
-    uint32_t share = draw(x, 4) ? SHARE_CORES : (uint32_t)draw(x, 4);
     state_peek(x->s, &v);
-    for (int i = 0; i < 10; i++) {
+    uint32_t n_ids = v.counters.next_node_id - 1, first = (uint32_t)draw(x, n_ids - 1);
+    uint32_t share = draw(x, 4) ? SHARE_CORES : (uint32_t)draw(x, 4);
+    for (int i = 0; i < 20; i++) {
         const struct node *one = view_node(&v, first + 1);
         if (one && node_takes_work(one) && one->alloc_cpus < one->cpus)
             break;
-        first = (uint32_t)draw(x, NODES - 1);
+        first = (uint32_t)draw(x, n_ids - 1);
     }
     for (uint32_t i = 0; i < n; i++) {
         nodes[i] = (struct job_node){.node_id = first + i + 1, .n_tasks = 1, .share = share};
@@ -103,6 +103,7 @@ void start(struct replay *x, struct arena *a) {
     struct job_start st = {.job_id = j->id, .start_no = j->start_no + 1, .nodes = nodes, .n_nodes = n};
     st.partition = draw(x, 2) ? "main" : "short";
     st.time_limit_min = 1 + (uint32_t)draw(x, 100);
+    st.everywhere = !draw(x, 4);
     if (job_is_group(j)) {
         const struct array_range *r = &j->array->pending[draw(x, j->array->n_pending)];
         st.array_task = 1 + r->first + (uint32_t)draw(x, r->last - r->first + 2);
@@ -148,7 +149,24 @@ static void update(struct replay *x, struct arena *a) {
     cmd.changes |= draw(x, 2) ? 1u << draw(x, 24) : 0;
     cmd.priority_set = draw(x, 5);
     cmd.as_admin = draw(x, 2);
+    cmd.shrinks = draw(x, 2);
     act(x, CMD_UPDATE, &cmd);
+}
+
+/* A run gives nodes back: by number, or all but one by name. */
+static void shrink(struct replay *x) {
+    const struct job *j = some_run(x);
+    for (int i = 0; i < 10 && j && j->n_nodes < 2; i++)
+        j = some_run(x);
+    if (!j || !j->n_nodes)
+        return;
+    struct job_target t = {.job_id = j->id};
+    const char *names[2] = {j->nodes[0].name, j->nodes[j->n_nodes - 1].name};
+    struct job_spec spec = {.min_nodes = 1 + (uint32_t)draw(x, 2), .req_nodes = names};
+    bool by_name = draw(x, 2);
+    spec.n_req_nodes = by_name ? 1 + (uint32_t)draw(x, 2) : 0;
+    act(x, CMD_UPDATE, &(struct cmd_update){.targets = &t, .n_targets = 1, .spec = &spec, .shrinks = true,
+                                            .changes = by_name ? CHANGE_NODE_LISTS : CHANGE_NODES});
 }
 
 static void suspend(struct replay *x, struct job_target *t) {
@@ -167,7 +185,7 @@ static void job_verbs(struct replay *x, struct arena *a) {
     uint32_t hold = (uint32_t)draw(x, 3);
     bool flag = draw(x, 2);
     uint32_t id = t[0].job_id;
-    switch (draw(x, 9)) {
+    switch (draw(x, 12)) {
     case 0:
     case 1:
         act(x, CMD_REQUEUE, &(struct cmd_requeue){.targets = t, .n_targets = 2, .hold = hold / 2, .sluids = sluids, .n_sluids = flag});
@@ -183,7 +201,12 @@ static void job_verbs(struct replay *x, struct arena *a) {
         act(x, CMD_HOLD, &(struct cmd_hold){.targets = t, .n_targets = 2, .hold = hold, .as_admin = flag, .runs_too = !hold || flag});
         break;
     case 5:
-        act(x, CMD_DEADLINE, &(struct cmd_deadline){.job_ids = &id, .n_job_ids = 1});
+        act(x, CMD_DEADLINE, &(struct cmd_deadline){.job_ids = &id, .n_job_ids = 1, .invalid_dep = flag});
+        break;
+    case 9:
+    case 10:
+    case 11:
+        shrink(x);
         break;
     default:
         update(x, a);
@@ -239,11 +262,24 @@ static void step_end(struct replay *x, struct arena *a) {
 
 static void node_update(struct replay *x, struct arena *a) {
     static const char *const features[] = {"ib", "big"};
-    uint32_t ids[2] = {1 + (uint32_t)draw(x, NODES)};
-    ids[1] = 1 + ids[0] % NODES;
+    struct view v;
+    state_peek(x->s, &v);
+    uint32_t n_ids = v.counters.next_node_id - 1, ids[2] = {1 + (uint32_t)draw(x, n_ids)};
+    ids[1] = 1 + ids[0] % n_ids;
     struct cmd_node_update cmd = {.node_ids = ids, .n_node_ids = 2, .op = NODE_OP_RESUME, .user = "root", .features = features};
-    if (!draw(x, 3))
-        cmd.op = 1 + (uint32_t)draw(x, 6);
+    struct selector labels[2] = {{.key = draw(x, 2) ? "rack" : "gpu", .value = draw(x, 3) ? "r1" : NULL},
+                                 {.key = "zone", .value = ""}};
+    if (!draw(x, 2))
+        cmd.op = 1 + (uint32_t)draw(x, NODE_OP_LAST + 1);
+    if (cmd.op == NODE_OP_DELETE && draw(x, 16)) /* rarely: the others want to run something */
+        cmd.op = NODE_OP_LABEL;
+    if (cmd.op == NODE_OP_DELETE)
+        cmd.n_node_ids = 1;
+    cmd.labels = labels;
+    cmd.n_labels = 1 + (uint32_t)draw(x, 2);
+    cmd.force = !draw(x, 3);
+    cmd.bar = draw(x, 2);
+    cmd.comment = draw(x, 3) ? NULL : word(x, a);
     cmd.reason = word(x, a);
     cmd.n_features = (uint32_t)draw(x, 3);
     cmd.has_features = draw(x, 2);
