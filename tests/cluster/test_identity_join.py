@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tokens that admit nodes: spur token create, list, revoke; and what a node with a key of its own may not do."""
+import datetime
 import os
 import re
 import time
@@ -89,7 +90,9 @@ def test_list_and_revoke(asking):
 def test_an_expired_token_admits_nobody(new_cluster):
     c = new_cluster(nodes=0, admission="token", scale=100)
     token = create(c, "--ttl", "100")
-    time.sleep(1.2)
+    _, _, expires, *_ = c.run("spur token list").stdout.splitlines()[1].split()
+    end = datetime.datetime.fromisoformat(expires).replace(tzinfo=datetime.timezone.utc).timestamp()
+    wait_for(lambda: int(re.search(r"^sdiag output at .*\((\d+)\)", c.run("sdiag").stdout, re.M)[1]) > end, 10, "the token to expire")
     d = spawn(c, "m1", token)
     wait_for(lambda: re.search(r"join token \w+ expired \d+ s ago", d.log), 10, "to be told that it expired")
     assert joined(c) == set()

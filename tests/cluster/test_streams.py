@@ -321,10 +321,21 @@ def rss(pid):
     return int(re.search(r"VmHWM:\s+(\d+)", pathlib.Path(f"/proc/{pid}/status").read_text())[1])
 
 
+def written(pid):
+    return int(re.search(r"wchar: (\d+)", pathlib.Path(f"/proc/{pid}/io").read_text())[1])
+
+
 def test_a_stopped_reader_costs_no_memory(world, job):
     s = world.run(job, "sh", "-c", "head -c 30000000 /dev/zero", n_tasks=8)
     s.until(lambda: len(s.pids) == 8)
-    time.sleep(2)  # this is the condition: nobody reads
+    looks = []
+
+    def nothing_moves():  # nobody reads: each task has filled what there is, and waits
+        looks.append([written(pid) for pid in s.pids.values()])
+        return len(looks) > 5 and min(looks[-1]) > 0 and looks[-1] == looks[-6]
+
+    wait_for(nothing_moves, 20, "the tasks to be stopped by their pipes", every=0.05)
+    assert all(n < 30000000 for n in looks[-1]), looks[-1]
     pid = daemon_pid(world, job)
     assert rss(pid) < 50000 and rss(world.process.pid) < 50000
     s.wait_done()
