@@ -70,6 +70,15 @@ const struct node *effort_node(const struct effort *ef, uint32_t node_id);
 bool effort_is_worth_repeating(int code);
 bool effort_is_transport(int code); /* the agent said nothing: it may or may not have heard */
 
+/* How a run, or a step of it, is to end. */
+struct ending {
+    const char *why; /* told to the job */
+    int64_t asked_ms;
+    uint32_t step_plus_1; /* 0: all of the run */
+    bool at_once;
+};
+void effort_terminate(struct effort *ef, const struct job *j, uint32_t node_id, const struct ending *how);
+
 void launch_load(struct effort *ef, const struct job *j); /* script and environment; the effort may be gone afterwards */
 void launch_round(struct effort *ef, const struct job *j);
 void ending_round(struct effort *ef, const struct job *j);
