@@ -250,12 +250,27 @@ static void on_child(void *arg, int signo) {
 
 /* ---- life ---- */
 
+/* The second of this start, later than that of the start before it in this directory: the controller tells an agent that
+ * was started anew from one that it removed by this alone. Kept as a file's time. */
+static int64_t start_second(struct agent *a) {
+    autofree char *path = xasprintf("%s/started", a->state_dir);
+    int64_t now = clock_unix_ms(&a->clock) / 1000;
+    struct stat st;
+    if (!stat(path, &st))
+        now = MAX(now, (int64_t)st.st_mtime + 1);
+    autoclose int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, {.tv_sec = now}};
+    if (fd >= 0)
+        (void)futimens(fd, times);
+    return now;
+}
+
 static int make_node(struct agent *a, struct err *e) {
     autofree char *path = xasprintf("%s/node.key", a->state_dir);
     const struct options *o = a->o;
     facts_node(o->hostname, o->cpus, o->memory_mb, o->features, &a->arena, &a->node);
     a->node.address = o->address ? o->address : facts_listen_address(o->listen, &a->arena);
-    a->node.agent_start_unix = clock_unix_ms(&a->clock) / 1000;
+    a->node.agent_start_unix = start_second(a);
     struct gres_list gres;
     int code = options_read_gres(o, a->node.name, &a->arena, &gres, e);
     if (!code)

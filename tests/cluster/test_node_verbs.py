@@ -109,3 +109,12 @@ def test_wrong_words_are_refused(new_cluster, words, said):
     c = new_cluster(nodes=1)
     got = c.run(["spur", "node", *words], check=False)
     assert got.returncode == 1 and said.lower() in got.stderr.lower() and state(c, "n1") == "idle"
+
+
+def test_an_agent_that_is_started_anew_at_once_is_another(new_cluster):
+    """Within the second in which its node was removed; for ever refused it would be, as the same agent."""
+    c = new_cluster(nodes=2)
+    for _ in range(3):
+        c.run("spur node remove n2 --force --reason again")
+        c.nodes["n2"].restart()
+        c.wait_idle()
