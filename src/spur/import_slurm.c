@@ -141,11 +141,28 @@ struct value {
     const char *text;
 };
 
+/* Bytes of the UTF-8 character that begins here; 0: it is none. */
+static size_t utf8_len(const unsigned char *s) {
+    size_t n = s[0] >= 0xc2 && s[0] < 0xe0 ? 2 : s[0] >= 0xe0 && s[0] < 0xf0 ? 3 : s[0] >= 0xf0 && s[0] < 0xf5 ? 4 : 0;
+    for (size_t i = 1; i < n; i++)
+        if ((s[i] & 0xc0) != 0x80)
+            return 0;
+    bool is_bad = (s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) || (s[0] == 0xf0 && s[1] < 0x90) ||
+                  (s[0] == 0xf4 && s[1] > 0x8f);
+    return is_bad ? 0 : n;
+}
+
 void import_quoted(const char *text, struct str *out) {
     str_addc(out, '"');
     for (; *text; text++) {
         unsigned char c = (unsigned char)*text;
-        if (c == '"' || c == '\\')
+        size_t n = c >= 0x80 ? utf8_len((const unsigned char *)text) : 0;
+        if (n) {
+            str_addn(out, text, n);
+            text += n - 1;
+        } else if (c >= 0x80) { /* a file of another encoding: TOML is UTF-8 */
+            str_add(out, "\\ufffd");
+        } else if (c == '"' || c == '\\')
             str_addf(out, "\\%c", c);
         else if (c < 0x20 || c == 0x7f)
             str_addf(out, "\\u%04x", c);

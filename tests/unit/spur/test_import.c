@@ -196,6 +196,7 @@ static void hostile_texts(void **state) {
     static const char *const texts[] = {
         "ClusterName=\"a\\\"b\n", "ClusterName=a\nPartitionName=\nPartitionName\nNodeName\n", "= = =\n\\\n\\", "#\n\\#x=1\n",
         "ClusterName=a\nNodeName=n[1-99999999]\n", "ClusterName=a\nNodeName=a Feature=\"x\ty\",,\n",
+        "ClusterName=M\xfcnchen\nPartitionName=p Nodes=\xee[1-2]\n", "ClusterName=\xed\xa0\x80\xf4\x90\x80\x80\xc3\xa4\n",
     };
     for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
         auto_arena a = {0};
