@@ -215,7 +215,7 @@ def test_small_words(shared):
     assert c.run("scontrol errnumstr 2017").stdout == "Invalid job id specified\n"
     assert c.run("scontrol getaddrs n[1-2]").stdout == \
         f"n1: 127.0.0.1:{c.nodes['n1'].ready['listen']}\nn2: 127.0.0.1:{c.nodes['n2'].ready['listen']}\n"
-    assert c.run("scontrol completing").stdout == ""
+    wait_for(lambda: c.run("scontrol completing").stdout == "", 10)  # those of the tests before end
     assert said(c, "scontrol setdebug bogus") == (1, "", "invalid debug level: bogus\n")
     assert said(c, "scontrol setdebug info", uid=NOBODY) == (1, "", "slurm_set_debug_level error: Invalid user id\n")
     c.run("scontrol setdebug debug")
