@@ -65,12 +65,12 @@ static uint64_t count_of(struct import *im, const struct node_line *n, enum colu
     return 0;
 }
 
-/* As Slurm counts them where CPUs= doesn't say. */
+/* As Slurm counts them where CPUs= doesn't say: one, where nothing does. */
 static uint64_t cpus_of(struct import *im, const struct node_line *n) {
     uint64_t cpus = count_of(im, n, COL_CPUS, 65536), boards = count_of(im, n, COL_BOARDS, 1024);
     uint64_t sockets = count_of(im, n, COL_SOCKETS, 1024), per_board = count_of(im, n, COL_SOCKETS_PER_BOARD, 1024);
     uint64_t cores = count_of(im, n, COL_CORES, 4096), threads = count_of(im, n, COL_THREADS, 64);
-    if (cpus || !(sockets || per_board || cores || threads))
+    if (cpus)
         return cpus;
     if (!sockets)
         sockets = MAX(boards, 1u) * MAX(per_board, 1u);
@@ -114,9 +114,7 @@ static void write_gres(struct import *im, const struct node_line *n) {
         const char *bare = arena_strndup(im->arena, word[i], strcspn(word[i], "("));
         if (strlen(bare) < strlen(word[i]))
             note(im, n, "Gres", word[i], "sockets of generic resources are not supported yet; taken without them");
-        if (strstr(bare, ":no_consume"))
-            note(im, n, "Gres", word[i], "no_consume is not supported yet; left out");
-        else if (node_gres_parse(bare, im->arena, &kind[n_kinds], &e) || !node_gres_add(kind, &n_kinds))
+        if (node_gres_parse(bare, im->arena, &kind[n_kinds], &e) || !node_gres_add(kind, &n_kinds))
             note(im, n, "Gres", word[i], "no NAME:TYPE:COUNT of a new kind; left out");
         else
             word[n_kinds - 1] = bare;

@@ -178,7 +178,7 @@ void node_gres(const struct node *n, struct str *out) {
     for (uint32_t i = 0; i < n->n_gres; i++) {
         str_add(out, i ? "," : "");
         gres_name(&n->gres[i], out);
-        str_addf(out, "%llu", (unsigned long long)n->gres[i].count);
+        str_addf(out, "%s%llu", n->gres[i].no_consume ? "no_consume:" : "", (unsigned long long)n->gres[i].count);
     }
 }
 

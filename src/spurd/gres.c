@@ -101,6 +101,18 @@ struct line {
     bool has_count, is_ours;
 };
 
+/* CountOnly says what a line without File= is anyway. */
+static int read_flags(char *list, struct gres *g, struct err *e) {
+    char *save = NULL;
+    for (char *word = strtok_r(list, ",", &save); word; word = strtok_r(NULL, ",", &save)) {
+        if (!strcasecmp(word, "explicit"))
+            g->is_explicit = true;
+        else if (strcasecmp(word, "CountOnly") != 0)
+            return err_set(e, E_CONFIG, "Flags=%s is not supported", word);
+    }
+    return 0;
+}
+
 static int read_word(char *word, const char *node_name, struct line *l, struct arena *a, struct err *e) {
     char *value = strchr(word, '=');
     if (!value || !value[1])
@@ -119,6 +131,8 @@ static int read_word(char *word, const char *node_name, struct line *l, struct a
         return count_parse(value, COUNT_MAX, &l->g.count) ? err_set(e, E_CONFIG, "'%s' is no count", value) : 0;
     } else if (!strcasecmp(word, "AutoDetect") && !strcasecmp(value, "off"))
         return 0;
+    else if (!strcasecmp(word, "Flags"))
+        return read_flags(value, &l->g, e);
     else
         return err_set(e, E_CONFIG, "%s is not supported", word);
     return 0;

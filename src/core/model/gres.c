@@ -31,8 +31,15 @@ static bool parse_count(const char *s, uint64_t *out) {
 }
 
 int node_gres_parse(const char *s, struct arena *a, struct gres *out, struct err *e) {
+    static const char free_word[] = ":no_consume";
+    const char *found = strstr(s, free_word), *behind = found ? found + sizeof(free_word) - 1 : "";
     size_t n = strcspn(s, ":");
     *out = (struct gres){.count = 1};
+    if (found && (!*behind || *behind == ':')) {
+        int rc = node_gres_parse(arena_printf(a, "%.*s%s", (int)(found - s), s, behind), a, out, e);
+        out->no_consume = true;
+        return rc;
+    }
     if (!is_word(s, n))
         return err_set(e, E_GRES, NULL);
     out->name = arena_strndup(a, s, n);

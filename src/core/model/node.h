@@ -32,7 +32,9 @@ REC_DECLARE(drain, DRAIN_FIELDS)
     F(STRS, files, 4, _) /* device files, one each, in the order of their indexes; none: a bare count */              \
     F(U32, first, 5, _)  /* index of the first one among all of that name on the node */                              \
     F(U64, alloc, 6, _)  /* taken by jobs; kept by apply */                                                           \
-    F(U32S, taken, 7, _) /* indexes that jobs have, ascending; kept by apply */
+    F(U32S, taken, 7, _) /* indexes that jobs have, ascending; kept by apply */                                       \
+    F(BOOL, no_consume, 8, _)  /* jobs that ask for it find it, and take nothing of it */                             \
+    F(BOOL, is_explicit, 9, _) /* a job that has the node for itself has only what it asked for of it */
 REC_DECLARE(gres, GRES_FIELDS)
 
 /* A label of a node, or one that a selector asks for: the key, and its value. */

@@ -129,8 +129,9 @@ static void take(const struct grid *g, const struct ask *a, uint32_t rank, const
     for (uint32_t i = 0; i < n->n_slots && count; i++) {
         if (a->want_of[n->slot[i].kind] != want + 1 || f->gres[i] <= 0)
             continue;
-        gres[i] = MIN(count, (uint64_t)f->gres[i]);
-        count -= gres[i];
+        uint64_t some = MIN(count, (uint64_t)f->gres[i]);
+        gres[i] = n->slot[i].no_consume ? 0 : some;
+        count -= some;
     }
 }
 
@@ -148,11 +149,13 @@ struct claim fit_claim(const struct grid *g, const struct ask *a, uint32_t rank,
     if (!n->n_slots || (!a->n_wants && !all))
         return c;
     c.gres = arena_calloc(scratch, n->n_slots, sizeof(*c.gres));
-    for (uint32_t i = 0; i < n->n_slots && all; i++)
-        c.gres[i] = n->slot[i].count;
-    for (uint32_t i = 0; i < a->n_wants && !all; i++) {
+    for (uint32_t i = 0; i < a->n_wants; i++) {
         const struct ask_want *w = &a->want[i];
         take(g, a, rank, f, i, w->job ? given[i] : MAX(w->node, w->task * n_tasks), c.gres);
+    }
+    for (uint32_t i = 0; i < n->n_slots && all; i++) {
+        if (!n->slot[i].no_consume && !n->slot[i].is_explicit)
+            c.gres[i] = n->slot[i].count;
     }
     return c;
 }

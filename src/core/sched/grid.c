@@ -137,7 +137,8 @@ static void make_slots(struct grid *g, const struct view *v) {
         for (uint32_t i = 0; i < gn->n_slots; i++)
             gn->slot[i] = (struct grid_slot){kind_of(g, &n->gres[i]), n->gres[i].first,
                                              MIN(n->gres[i].count, GRID_MEM_MAX),
-                                             n->gres[i].n_files != 0 && n->gres[i].count <= GRID_DEVICES_MAX};
+                                             n->gres[i].n_files != 0 && n->gres[i].count <= GRID_DEVICES_MAX,
+                                             n->gres[i].no_consume, n->gres[i].is_explicit};
     }
 }
 

@@ -32,6 +32,7 @@ struct grid_slot { /* what a node has of one kind */
     uint32_t first; /* index of its first device among all of that name */
     uint64_t count;
     bool has_files; /* devices with indexes, else a bare count */
+    bool no_consume, is_explicit; /* as of struct gres */
 };
 
 struct grid_node {

@@ -15,10 +15,30 @@ static void bare_gres(struct apply *ap, struct node_said *said) {
     for (uint32_t i = 0; i < said->n_gres; i++) {
         const struct gres *g = &said->gres[i];
         if (g->count && g->name)
-            list[k++] = (struct gres){g->name, g->type, g->count, g->files, g->n_files, g->first};
+            list[k++] = (struct gres){.name = g->name, .type = g->type, .count = g->count, .files = g->files, .n_files = g->n_files,
+                                      .first = g->first, .no_consume = g->no_consume, .is_explicit = g->is_explicit};
     }
     said->gres = list;
     said->n_gres = k;
+}
+
+/* What is configured says how many there are; which devices they are and how they are given away, its agent knows. */
+static const struct gres *with_said(struct apply *ap, const struct gres *from, uint32_t n, const struct node_said *said) {
+    struct gres *list = arena_memdup(ap->arena, from, n * sizeof(*list));
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t k = 0; k < said->n_gres; k++) {
+            const struct gres *g = &said->gres[k];
+            if (!str_eq(g->name, list[i].name) || !str_eq(g->type, list[i].type))
+                continue;
+            list[i].is_explicit |= g->is_explicit;
+            list[i].no_consume |= g->no_consume;
+            if (g->n_files != list[i].count || list[i].n_files)
+                continue;
+            list[i].files = g->files;
+            list[i].n_files = g->n_files;
+            list[i].first = g->first;
+        }
+    return list;
 }
 
 /* The kinds are what is said or configured, what jobs have of them goes on. A kind that is there no more stays, with a
@@ -75,7 +95,7 @@ static void overlay(struct apply *ap, struct node *n, const struct gres *had, ui
     n->said = NULL;
     n->weight = o && o->weight ? o->weight : 1;
     bool by_hand = n->set && n->set->has_gres, by_file = o && o->n_gres;
-    keep_gres(ap, n, had, n_had, by_hand ? n->set->gres : by_file ? o->gres : said.gres,
+    keep_gres(ap, n, had, n_had, by_hand ? n->set->gres : by_file ? with_said(ap, o->gres, o->n_gres, &said) : said.gres,
               by_hand ? n->set->n_gres : by_file ? o->n_gres : said.n_gres);
     set_by_hand(n);
     bool differs = o && (o->n_features || o->cpus || o->memory_mb || o->address || o->n_gres);

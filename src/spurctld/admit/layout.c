@@ -23,6 +23,7 @@ struct room_on {
     const struct job_node *jn;
     uint32_t cpus;
     uint64_t mem_mb;
+    const struct node *node; /* NULL: it has gone */
     struct gres_held *gres; /* of the job there, less what steps have */
     uint32_t n_gres;
     uint32_t most_tasks; /* that fit */
@@ -65,13 +66,13 @@ static int read_features(struct layout *l, struct err *e) {
 
 static void add_node(struct layout *l, const struct view *v, const struct job_node *jn) {
     const struct step_spec *s = l->s;
-    const struct node *n = s->features ? view_node(v, jn->node_id) : NULL;
+    const struct node *n = view_node(v, jn->node_id);
     if (jn->is_done || has_name(s->exc_nodes, s->n_exc_nodes, jn->name))
         return;
     if (s->features && (!n || !features_match(&l->features.all, n->features, n->n_features)))
         return;
     struct room_on *r = &l->on[l->n_on++];
-    *r = (struct room_on){.jn = jn, .cpus = jn->cpus, .mem_mb = jn->mem_mb};
+    *r = (struct room_on){.jn = jn, .node = n, .cpus = jn->cpus, .mem_mb = jn->mem_mb};
     r->is_required = has_name(s->req_nodes, s->n_req_nodes, jn->name);
     copy_gres(l, r);
 }
@@ -125,10 +126,18 @@ static void without_steps(struct layout *l, const struct view *v) {
 
 /* ---- how many tasks fit ---- */
 
+static bool is_asked(const struct gres_ask *ask, const char *name, const char *type) {
+    return str_eq(name, ask->name) && (!ask->type || str_eq(type, ask->type));
+}
+
+/* What nobody takes anything of is there for each step. */
 static uint64_t gres_there(const struct room_on *r, const struct gres_ask *ask) {
     uint64_t n = 0;
+    for (uint32_t i = 0; r->node && i < r->node->n_gres; i++)
+        if (r->node->gres[i].no_consume && is_asked(ask, r->node->gres[i].name, r->node->gres[i].type))
+            n += r->node->gres[i].count;
     for (uint32_t i = 0; i < r->n_gres; i++)
-        if (str_eq(r->gres[i].name, ask->name) && (!ask->type || str_eq(r->gres[i].type, ask->type)))
+        if (is_asked(ask, r->gres[i].name, r->gres[i].type))
             n += r->gres[i].count;
     return n;
 }

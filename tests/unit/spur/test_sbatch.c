@@ -105,7 +105,6 @@ static void refusals(void **state) {
         {"--ntasks-per-node=x", 1, "sbatch: error: Invalid numeric value \"x\" for --ntasks-per-node.\n"},
         {"--signal=BOGUS", 255, "sbatch: error: Invalid --signal specification\n"},
         {"--exclusive=bogus", 255, "sbatch: error: Invalid --exclusive specification\n"},
-        {"--exclusive=mcs", 1, "sbatch: error: option --exclusive=mcs is not supported yet (see docs/compatibility.md)\n"},
         {"--oversubscribe=x", 255, "sbatch: option '--oversubscribe' doesn't allow an argument\n"
                                    "Try \"sbatch --help\" for more information\n"},
         {"--switches=1", 1, "sbatch: error: option --switches is not supported yet (see docs/compatibility.md)\n"},
