@@ -19,6 +19,7 @@
 #define TOGETHER_MS 80        /* exits that come within are told in one line */
 #define TERMINAL_AGAIN_MS 500 /* a background process looks so often whether the terminal is its own */
 #define INTERRUPT_MS 1000
+#define STOPPED_MS 1000 /* so soon after SIGCONT it is heard what became of the step before */
 
 struct run {
     struct srun_step *st;
@@ -34,6 +35,7 @@ struct run {
     bool is_leaving; /* sattach: by a signal */
     bool is_aborted, abort_told, is_terminated, wait_told, lost_node, stdout_gone, start_failed;
     int64_t interrupt_ms; /* of the last ^C; 0: none */
+    int64_t continued_ms; /* of the last SIGCONT; 0: none */
     uint32_t kill_wait_secs;
     int failure; /* exit code of what went wrong on our side */
 };
@@ -57,6 +59,15 @@ static void tell_abort(struct run *r) {
         return;
     r->abort_told = true;
     cli_say(r->c, "Job step aborted: Waiting up to %u seconds for job step to finish.", r->kill_wait_secs + 2);
+}
+
+/* Nobody may have asked for it: a client that is stopped is not heard of, and counts as gone after a while. */
+static void tell_ended_by_others(struct run *r) {
+    auto_str name = {0};
+    if (r->continued_ms && now_ms() - r->continued_ms < STOPPED_MS && !r->abort_told)
+        cli_error(r->c, "%s was ended while srun was stopped: a client that is not heard of for attend_secs counts as gone",
+                  step_name(r, &name));
+    tell_abort(r);
 }
 
 static void force(struct run *r) {
@@ -112,7 +123,7 @@ static void on_text(void *arg, uint32_t node, const char *text) {
     if (is_end && !r->is_terminated) { /* somebody else ends it */
         if (r->st->err.fd >= 0)
             sink_flush(&r->st->err);
-        tell_abort(r);
+        tell_ended_by_others(r);
     }
 }
 
@@ -208,6 +219,7 @@ static void on_signal(struct run *r, int signo) {
         force(r);
         break;
     case SIGCONT:
+        r->continued_ms = now_ms();
         cli_say(r->c, "got SIGCONT");
         break;
     case SIGWINCH:
@@ -235,7 +247,7 @@ static void on_step(struct run *r, struct spur_news *n) {
     if (s && s->state != JOB_RUNNING && s->state != JOB_SUSPENDED)
         spur_streams_step_over(r->streams);
     if (s && (s->kill_ms || s->state >= JOB_COMPLETED) && s->state != JOB_COMPLETED && !r->is_terminated)
-        tell_abort(r);
+        tell_ended_by_others(r);
 }
 
 static void on_news(struct run *r) {

@@ -117,6 +117,7 @@ def test_an_srun_that_was_stopped_for_long_says_what_became_of_its_job(c):
     out, err = p.communicate(timeout=30 * spurtest.PATIENCE)
     assert p.returncode != 0
     assert "srun: got SIGCONT" in err.decode() and "CANCELLED" in err.decode(), err
+    assert f"srun: error: StepId={job}.0 was ended while srun was stopped: " in err.decode(), err
 
 
 def test_an_srun_that_was_stopped_for_a_moment_goes_on(c):
