@@ -32,3 +32,13 @@ def test_a_peer_is_compared(tmp_path):
                               os.environ["SPUR_TEST_BUILD"]], capture_output=True, text=True, timeout=120)
         assert got.returncode == 0, got.stdout + got.stderr
         assert re.search(r"the peer: [\d.]+; ours is [\d.]+ times as good", got.stdout)
+
+
+@pytest.mark.parametrize("name, at", [("submits", "4,8"), ("pass", "50,100"), ("memory", "50,100"), ("looking", "50,100")])
+def test_each_curve_is_measured_and_drawn(name, at, tmp_path):
+    got = subprocess.run([str(RUN.parent / "curve"), name, "--at", at, "--runs", "2", "--out", str(tmp_path), "--build",
+                          os.environ["SPUR_TEST_BUILD"]], capture_output=True, text=True, timeout=120)
+    assert got.returncode == 0, got.stdout + got.stderr
+    rows = (tmp_path / f"{name}.csv").read_text().splitlines()
+    picture = (tmp_path / f"{name}.svg").read_text()
+    assert rows[0] == "line,x,y,load" and len(rows) > 4 and picture.count("<circle") == len(rows) - 1

@@ -43,6 +43,35 @@ def test_links_between_documents_lead_somewhere():
     assert not lost
 
 
+def test_sections_that_links_name_exist():
+    lost = []
+    for path in tracked("*.md"):
+        for target, section in re.findall(r"\]\(([^)#\s]*)#([^)\s]+)\)", path.read_text()):
+            there = (path.parent / target if target else path)
+            if re.match(r"[a-z]+:", target) or there.suffix != ".md":
+                continue
+            heads = [re.sub(r"[^\w\- ]", "", h.lower()).replace(" ", "-") for h in re.findall(r"^#+ (.*)$", there.read_text(), re.M)]
+            if section not in heads:
+                lost.append(f"{path.relative_to(REPO)}: {target}#{section}")
+    assert not lost
+
+
+def test_each_document_is_in_the_index():
+    index = (REPO / "docs/README.md").read_text()
+    pages = [p.relative_to(REPO / "docs") for p in tracked("docs/*.md", "docs/user/*.md", "docs/admin/*.md") if p.parent.name in ("docs", "user", "admin")]
+    assert not [str(p) for p in pages if p.name != "README.md" and f"]({p})" not in index]
+
+
+def test_each_curve_has_its_picture_its_figures_and_a_place():
+    curves = {p.stem for p in tracked("docs/curves/*.csv")}
+    assert curves == {p.stem for p in tracked("docs/curves/*.svg")}
+    page = (REPO / "docs/performance.md").read_text()
+    for name in curves:
+        assert f"](curves/{name}.svg)" in page and f"](curves/{name}.csv)" in page and f"tests/bench/curve {name}" in page
+    drawn = subprocess.run([str(REPO / "tests/bench/curve"), "draw", "--check"], capture_output=True, text=True)
+    assert drawn.returncode == 0, drawn.stdout + drawn.stderr
+
+
 def test_files_that_documents_name_exist():
     lost = []
     for path in tracked("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md", "docs/*.md"):
