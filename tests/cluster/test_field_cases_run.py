@@ -209,7 +209,7 @@ def test_st01_cpus_per_task_inside_the_job(shared):
 
 
 def test_st02_many_steps_in_the_background(shared):
-    body = "\n".join(f"srun --exact -N1 -n1 -c3 --mem=1000 sh -c 'echo begun {i}; sleep 0.5; echo ended {i}' & p{i}=$!" for i in range(5)) + """
+    body = "\n".join(f"srun --exact -N1 -n1 -c3 --mem=1000 sh -c 'echo begun {i}; sleep 1; echo ended {i}' & p{i}=$!" for i in range(5)) + """
 for p in $p0 $p1 $p2 $p3 $p4; do wait $p; echo rc $?; done"""
     job = shared.batch(body, "-N1", "-n2", "-c3", "--mem=2000", "-o", "st02.txt")
     shared.wait_state(job, "COMPLETED", timeout=40)
@@ -220,6 +220,8 @@ for p in $p0 $p1 $p2 $p3 $p4; do wait $p; echo rc $?; done"""
         busy += 1 if word == "begun" else -1
         most = max(most, busy)
     assert most == 2, text
+    assert f"srun: Job {job} step creation temporarily disabled, retrying (Requested nodes are busy)\n" in text
+    assert re.search(rf"^srun: Step created for StepId={job}\.\d$", text, re.M)
 
 
 @pytest.mark.parametrize("options, want", [
