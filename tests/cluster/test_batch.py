@@ -798,7 +798,7 @@ def test_a_script_that_is_still_open_for_writing_is_waited_for(new_cluster):
             except OSError:
                 continue
             caught.append(path)
-            time.sleep(0.3)
+            time.sleep(0.3)  # the length of the hindrance
             os.close(fd)
             return
 

@@ -126,6 +126,7 @@ def test_a_signal_while_it_waits(shared, signo):
     free(shared)
 
 
+@pytest.mark.sanitize
 def test_cancelled_while_it_waits(shared):
     full = shared.batch("sleep 300", "-N2", "--exclusive")
     shared.wait_state(full, "RUNNING")

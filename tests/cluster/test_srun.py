@@ -163,6 +163,7 @@ def test_refusals(shared):
         assert got.returncode == 1 and "is not supported yet" in got.stderr, option
 
 
+@pytest.mark.sanitize
 def test_what_is_in_the_way_is_told(shared):
     p = start(shared, "-N3", "true")
     text = "".join(p.stderr.readline().decode() for _ in range(2))
