@@ -85,7 +85,7 @@ static const struct table_field rows[] = {
     {'k', "comment", "COMMENT", T(comment), .json = "comment"},
     {0, "container", "CONTAINER", .fixed = "(null)", .json = "container"},
     {0, "containerid", "CONTAINERID", .fixed = "(null)", .json = "container_id"},
-    {'O', "contiguous", "CONTIGUOUS", .fixed = "0", .json = "contiguous", .as = JSON_FLAG},
+    {'O', "contiguous", "CONTIGUOUS", T(contiguous), FLAG("contiguous", contiguous)},
     {'I', "cores", "CORES_PER_SOCKET", .fixed = "*", .json = "cores_per_socket", .as = JSON_NO_VAL},
     {'X', "corespec", "CORE_SPEC", .fixed = "N/A", .json = "core_spec", .as = JSON_NUMBER},
     {0, "cpus-per-task", "CPUS_PER_TASK", T(cpus_per_task), NO_VAL("cpus_per_task", cpus_per_task)},

@@ -11,7 +11,7 @@
 #include "spur/json.h"
 
 #define JOB_NUMBERS(F)                                                                                                \
-    F(id) F(array_job_id) F(array_task_id) F(array_max_tasks) F(batch_flag) F(billable) F(cpus) F(cpus_per_task)      \
+    F(id) F(array_job_id) F(array_task_id) F(array_max_tasks) F(batch_flag) F(billable) F(contiguous) F(cpus) F(cpus_per_task) \
     F(deadline) F(eligible) F(end) F(gid) F(hold) F(limit) F(max_nodes) F(mem_cpu) F(mem_node) F(memory) F(min_cpus)  \
     F(nice) F(nodes) F(pre_suspend) F(priority) F(requeue) F(restarts) F(start) F(submit) F(suspend) F(tasks)         \
     F(tasks_per_node) F(time_min) F(uid) F(zero)

@@ -77,7 +77,7 @@ static const struct job_row all[] = {
     TEXT("constraint", 'C', "list", S(features), V("CONSTRAINT"), V("CONSTRAINT"), V("CONSTRAINT"), "features of nodes: a&b, a|b, [a|b], a*2"),
     LATER("container", 0, "path", V("CONTAINER"), V("CONTAINER"), V("CONTAINER")),
     LATER("container-id", 0, "id", V("CONTAINER_ID"), V("CONTAINER_ID"), V("CONTAINER_ID")),
-    LATER("contiguous", 0, NULL, YES, YES, YES),
+    FLAG("contiguous", 0, M(contiguous), YES, YES, YES, "nodes that are neighbours in the order of their names"),
     LATER("core-spec", 'S', "cores", V("CORE_SPEC"), V("CORE_SPEC"), V("CORE_SPEC")),
     LATER("cores-per-socket", 0, "n", YES, YES, YES),
     LATER("cpu-bind", 0, "type", NO, V("CPU_BIND"), NO),

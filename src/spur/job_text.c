@@ -55,6 +55,9 @@ FIELD(batch_flag) {
 FIELD(exclusive) {
     job_exclusive(SPEC(row), out);
 }
+FIELD(contiguous) {
+    str_add(out, job_spec_more(SPEC(row))->contiguous ? "1" : "0");
+}
 FIELD(over_subscribe) {
     str_add(out, oversubscribe_word(SPEC(row)));
 }

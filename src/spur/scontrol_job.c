@@ -239,7 +239,7 @@ static void sizes(const struct job_info *ji, const char *nl, bool details, struc
     str_addf(out, " MinTmpDiskNode=0%sFeatures=%s DelayBoot=00:00:00%sOverSubscribe=%s Exclusive=", nl,
              or_null(m->features), nl, oversubscribe_word(s));
     job_exclusive(s, out);
-    str_add(out, " Contiguous=0 Licenses=");
+    str_addf(out, " Contiguous=%d Licenses=", m->contiguous);
     job_licenses(j, false, out);
     str_add(out, " LicensesAlloc=");
     job_licenses(j, true, out);

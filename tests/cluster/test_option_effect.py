@@ -53,6 +53,7 @@ IN_SHOW = {
     "chdir": (["-D", "/tmp"], {"WorkDir": "/tmp"}),
     "comment": (["--comment=a=1, b"], {"Comment": "a=1, b"}),
     "constraint": (["-C", "ib,zen"], {"Features": "ib&zen"}),
+    "contiguous": (["--contiguous"], {"Contiguous": "1"}),
     "cpus-per-task": (["-c", "2"], {"CPUs/Task": "2"}),
     "deadline": (["--deadline=2099-01-01", "-t", "5"], {"Deadline": "2099-01-01T00:00:00"}),
     "dependency": (["-d", "singleton"], {}),  # seen below: it makes the job wait

@@ -122,7 +122,8 @@ enum exclusive { EXCLUSIVE_NO = 0, EXCLUSIVE_NODE = 1, EXCLUSIVE_USER = 2, EXCLU
     F(U32, kill_invalid_dep, 26, _) /* --kill-on-invalid-dep: 1 no, 2 yes; 0: not given */                            \
     F(U64, priority, 27, _) /* --priority, + 1; an administrator's alone. 0: not given */                             \
     F(STR, distribution, 28, _) /* of tasks over nodes, for its steps: "block", "cyclic"; NULL: not given */           \
-    F(BOOL, may_share, 29, _) /* never asked: set in what is shown of a run that could have had -s */
+    F(BOOL, may_share, 29, _) /* never asked: set in what is shown of a run that could have had -s */                 \
+    F(BOOL, contiguous, 30, _) /* its nodes are neighbours in the order of names */
 REC_DECLARE(job_more, JOB_MORE_FIELDS)
 
 /* Rows stand in the order that leaves no holes in the struct: a hundred thousand of them wait in memory. */

@@ -61,6 +61,7 @@ struct ask_size ask_size_of(const struct job *j, const struct part *p, const str
     a.time_min = m->time_min_min < a.limit_min ? m->time_min_min : 0;
     a.share = sharing_of_nodes(part_sharing(p, m));
     a.is_bounded = m->features && s->max_nodes;
+    a.is_contiguous = m->contiguous;
     return a;
 }
 
@@ -224,7 +225,7 @@ static struct ask *ask_new(struct asks *s, const struct job *j, const struct ask
     set_gres(s, a, m);
     nodes_by_groups(a);
     a->is_special = a->n_wants || size->share != SHARE_CORES || p->max_cpus_per_node;
-    a->is_picky = a->n_totals || (a->has && (a->has->n_alts || a->has->n_groups));
+    a->is_picky = a->size.is_contiguous || a->n_totals || (a->has && (a->has->n_alts || a->has->n_groups));
     if (memcmp(&a->size, size, sizeof(*size)) != 0)
         a->asked = arena_memdup(s->scratch, size, sizeof(*size));
     match_nodes(s->grid, a, s->scratch);

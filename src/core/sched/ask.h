@@ -26,7 +26,8 @@ struct ask_size { /* compared as bytes: no padding, all fields set */
     uint32_t limit_min;  /* in force; TIME_LIMIT_NONE */
     uint32_t part;       /* index in the grid */
     uint16_t mem_all;    /* 0 or 1: all memory of each node */
-    uint16_t is_bounded; /* 0 or 1: what features ask for doesn't raise max_nodes */
+    uint8_t is_bounded;  /* 0 or 1: what features ask for doesn't raise max_nodes */
+    uint8_t is_contiguous; /* 0 or 1: neighbours in the order of names */
     uint32_t tasks_per_node; /* at most; 0: no bound */
     uint32_t share;      /* enum job_share */
     uint32_t uid;        /* + 1, where that matters: see asks_mind_users; else 0 */

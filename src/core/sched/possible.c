@@ -360,6 +360,11 @@ static int check_resources(const struct view *v, const struct job_spec *s, struc
         if (is_mixed(m, &m->gres[i]))
             return err_set(e, E_GRES, "Invalid GRES specification (with and without type identification)");
     }
+    bool has_total = f.n_alts || f.n_groups;
+    for (uint32_t i = 0; i < m->n_gres; i++)
+        has_total |= m->gres[i].per == GRES_PER_JOB;
+    if (m->contiguous && has_total)
+        return err_set(e, E_NODES_UNAVAIL, "--contiguous with groups of features or GPUs of the job as a whole is not supported yet");
     if (m->n_licenses && licenses_never(v->cluster->conf, s))
         return err_set(e, E_LICENSE, NULL);
     return 0;

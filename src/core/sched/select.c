@@ -248,7 +248,47 @@ bool select_plain(struct select *s, const struct ask *a, bool pick) {
     return pick ? choose_plain(s, a) : can_plain(s, a);
 }
 
+/* How many of the offers from the first on, which are in the order of names, do it as neighbours; 0: they don't. */
+static uint32_t run_from(const struct select *s, const struct ask *a, const struct seat *first, uint32_t n) {
+    const struct ask_size *z = &a->size;
+    uint32_t want = MAX(z->min_nodes, MIN(z->want_nodes, z->max_nodes)), found = 0, n_must = 0;
+    uint64_t tasks = 0;
+    for (uint32_t i = 0; i < n && i < z->max_nodes && found < want; i++) {
+        if (i && s->grid->node[first[i].rank].place != s->grid->node[first[i - 1].rank].place + 1)
+            break;
+        tasks += first[i].tasks;
+        n_must += s->is_must[first[i].rank];
+        if (i + 1 >= z->min_nodes && tasks >= z->n_tasks && n_must == a->n_must) {
+            found = i + 1;
+            if (!z->want_nodes)
+                break;
+        }
+    }
+    return found;
+}
+
+/* The fewest nodes that do, or the most where it wants many; of those the first by name. */
+static bool choose_run(struct select *s, const struct ask *a, bool pick) {
+    uint32_t best = 0, at = 0;
+    memcpy(s->order, s->offer, s->n_offer * sizeof(*s->order));
+    qsort_r(s->order, s->n_offer, sizeof(*s->order), by_place, (void *)s->grid);
+    select_mark_must(s, a, true);
+    for (uint32_t i = 0; i < s->n_offer && !a->lacks; i++) {
+        uint32_t n = run_from(s, a, s->order + i, s->n_offer - i);
+        if (n && (!best || (a->size.want_nodes ? n > best : n < best)))
+            best = n, at = i;
+    }
+    select_mark_must(s, a, false);
+    if (best && pick) {
+        memcpy(s->pick, s->order + at, best * sizeof(*s->pick));
+        s->n_pick = best;
+    }
+    return best != 0;
+}
+
 static bool choose(struct select *s, const struct ask *a, bool pick) {
+    if (a->size.is_contiguous)
+        return choose_run(s, a, pick);
     return a->is_picky ? picky_choose(s, a, pick) : select_plain(s, a, pick);
 }
 
