@@ -11,6 +11,8 @@ static uint32_t batch_state(const struct job *j) {
     int status = (int)j->wait_status;
     if (!job_is_over(j) && !j->completing)
         return j->state;
+    if (j->state == JOB_OUT_OF_MEMORY)
+        return JOB_OUT_OF_MEMORY;
     if (WIFSIGNALED(status) || j->state == JOB_CANCELLED || j->state == JOB_NODE_FAIL || j->state == JOB_TIMEOUT ||
         j->state == JOB_REQUEUED)
         return JOB_CANCELLED;

@@ -91,7 +91,13 @@ def test_lc03_a_memory_kill_is_visible_even_if_the_script_goes_on(shared):
         assert shared.sacct(one) == {"JobID": str(one), "State": "OUT_OF_MEMORY", "ExitCode": "0:125"}
         assert rows(shared, "%t", "-t", "all", "-j", one) == [["OOM"]]
     steps = dict(line.split("|") for line in shared.run(["sacct", "-n", "-P", "-o", "jobid,state", "-j", str(job)]).stdout.splitlines())
-    assert steps[f"{job}.0"] == "OUT_OF_MEMORY"
+    assert steps == {str(job): "OUT_OF_MEMORY", f"{job}.batch": "OUT_OF_MEMORY", f"{job}.0": "OUT_OF_MEMORY"}
+    for front in (["srun"], ["salloc", "-Q", "-J", "lc03-salloc"]):  # the client says how it went; the limit was the cause all the same
+        name = f"lc03-{front[0]}"
+        got = shared.run([*front, "--mem=100M", *(["srun"] if front[0] == "salloc" else ["-J", name]), "sh", "-c", f"exec {eats}"], check=False)
+        assert got.returncode == 137 and "srun: error: n1: task 0: Out Of Memory\n" in got.stderr
+        wait_for(lambda: rows(shared, "%t %r", "-t", "all", "-n", name) == [["OOM", "OutOfMemory"]], 10, f"{front[0]}'s job to be told")
+        assert shared.run(["sacct", "-X", "-n", "-P", "-o", "state,exitcode", "--name", name]).stdout == "OUT_OF_MEMORY|0:125\n"
     text = (shared.work / "lc03.txt").read_text()
     assert "srun: error: n1: task 0: Out Of Memory\n" in text and f"{job}.0" in text and "rc 0" not in text
     assert set(shared.run("sinfo -h -N -o %t").stdout.split()) <= {"idle", "mix"}

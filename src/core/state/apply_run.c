@@ -307,6 +307,7 @@ static void node_ended(struct apply *ap, struct job *j, const struct cmd_node_do
         /* A job that its memory limit killed while it was being ended is still told (cases.md 8). */
         if (is_batch && (cmd->out_of_memory || job_rare_of(j)->step_oom) && j->state == JOB_FAILED) {
             j->state = JOB_OUT_OF_MEMORY;
+            j->reason = REASON_OUT_OF_MEMORY;
             j->wait_status = STATUS_OOM;
         }
         return;
