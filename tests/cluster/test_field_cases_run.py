@@ -133,13 +133,13 @@ def test_lc05_requeue_from_inside(shared):
 [ -n "$SLURM_RESTART_COUNT" ] && exit 0
 scontrol requeue $SLURM_JOB_ID
 exit 0"""
-    jobs = [shared.batch(body, "--requeue", "--open-mode=append", "-o", "lc05-%j.txt") for _ in range(5)]
+    jobs = [shared.batch(body, "--requeue", "--open-mode=append", "-o", "lc05-%j.txt") for _ in range(50)]
     array = shared.batch(body, "--requeue", "--open-mode=append", "-o", "lc05-%A_%a.txt", "--array=3,7")
     names = [f"lc05-{job}.txt" for job in jobs] + [f"lc05-{array}_{t}.txt" for t in (3, 7)]
     for job in [*jobs, array]:
         for _ in range(2):
             wait_for(lambda: not rows(shared, "%i", "-j", job), 60, f"job {job} to be over")
-    for name, task in zip(names, [""] * 5 + ["3", "7"]):
+    for name, task in zip(names, [""] * 50 + ["3", "7"]):
         lines = [line.rstrip() for line in text_of(shared, name).splitlines() if "***" not in line]
         assert lines == [f"run 0 task {task}".rstrip(), f"run 1 task {task}".rstrip()], name
     for job in jobs:
