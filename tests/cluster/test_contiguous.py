@@ -71,7 +71,8 @@ def test_salloc_and_srun(c):
 
 
 def test_what_never_fits_is_told(c):
-    job = c.submit("-N2", "--contiguous", "-x", "n2,n4,n6", "--wrap", "true")
-    wait_for(lambda: c.job(job)["Reason"] in ("PartitionConfig", "BadConstraints"))
-    got = c.run("sbatch -N2 --contiguous -G2 --wrap true", check=False)
-    assert got.returncode == 1
+    for options in ("-N2 -x n2,n4,n6", "-n7 -N2-3", "-N2 -w n1,n3", "-N2 -G2"):
+        got = c.run(f"sbatch --contiguous {options} --wrap true", check=False)
+        assert got.returncode == 1, options
+    for options in ("-N2 -x n2,n4", "-N3 -w n1,n3"):
+        c.wait_over(c.submit("--mem", "1", "--contiguous", *options.split(), "--wrap", "true"))

@@ -13,6 +13,7 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "core/model/constraint.h"
+#include "core/model/text.h"
 #include "core/sched/ask.h"
 #include "core/sched/gate.h"
 #include "core/sched/license.h"
@@ -74,6 +75,8 @@ struct survey { /* of a partition's nodes, empty */
     uint32_t n_fit, most; /* nodes with room for a task; tasks of the largest */
     uint64_t sum;
     VEC(uint32_t) room; /* of those that fit */
+    const struct view *view;
+    struct map64 tasks; /* with --contiguous: of those that fit, by node id */
 };
 
 static bool is_member(struct survey *s, const struct node *n) {
@@ -158,12 +161,14 @@ static void survey_node(struct survey *s, const struct node *n) {
     s->sum += tasks;
     s->most = MAX(s->most, tasks);
     vec_push(&s->room, tasks);
+    if (s->size.is_contiguous)
+        map64_put(&s->tasks, n->id, (void *)(uintptr_t)tasks);
     count_featured(s, n);
 }
 
 /* Enough has been seen to say yes. */
 static bool is_enough(const struct survey *s) {
-    if (s->n_wants || s->features.n_groups || s->features.n_alts || s->size.tasks_per_node)
+    if (s->size.is_contiguous || s->n_wants || s->features.n_groups || s->features.n_alts || s->size.tasks_per_node)
         return false; /* all nodes are looked at */
     if (s->n_fit < s->size.min_nodes || s->sum < s->size.n_tasks)
         return false;
@@ -243,6 +248,45 @@ static bool is_split_short(const struct survey *s) {
     return false;
 }
 
+static int by_name(const void *pa, const void *pb) {
+    return hostname_compare((*(const struct node *const *)pa)->name, (*(const struct node *const *)pb)->name);
+}
+
+/* Whether the nodes from the first on, which are in the order of names, hold it as neighbours. */
+static bool holds_run(const struct survey *s, const struct node *const *first, size_t n, uint32_t n_must) {
+    uint64_t tasks = 0;
+    uint32_t n_named = 0;
+    for (uint32_t i = 0; i < n && i < s->size.max_nodes; i++) {
+        uint32_t room = (uint32_t)(uintptr_t)map64_get(&s->tasks, first[i]->id);
+        tasks += room;
+        n_named += is_named(s, first[i]);
+        if (!room)
+            return false;
+        if (i + 1 >= s->size.min_nodes && tasks >= s->size.n_tasks && (s->is_choice || n_named == n_must))
+            return true;
+    }
+    return false;
+}
+
+/* --contiguous, and no neighbours would hold it. */
+static bool is_apart(const struct survey *s) {
+    if (!s->size.is_contiguous)
+        return false;
+    VEC(const struct node *) all = {0};
+    const struct node *n;
+    uint32_t n_must = 0;
+    for (uint64_t k = 0; (n = view_next_node(s->view, &k)); k++) {
+        n_must += is_named(s, n);
+        vec_push(&all, n);
+    }
+    qsort(all.p, all.n, sizeof(*all.p), by_name);
+    bool found = false;
+    for (size_t i = 0; i < all.n && !found; i++)
+        found = holds_run(s, all.p + i, all.n - i, n_must);
+    vec_fini(&all);
+    return !found;
+}
+
 static int judge(struct survey *s, struct err *e) {
     const struct ask_size *z = &s->size;
     if (!s->n_nodes || z->min_nodes > z->max_nodes)
@@ -255,7 +299,7 @@ static int judge(struct survey *s, struct err *e) {
         return err_set(e, E_NODES_UNAVAIL, NULL);
     if (z->min_nodes > s->n_nodes) /* waits: PartitionNodeLimit */
         return 0;
-    if (s->is_named_bad || s->n_fit < z->min_nodes || is_short(s) || is_split_short(s))
+    if (s->is_named_bad || s->n_fit < z->min_nodes || is_short(s) || is_split_short(s) || is_apart(s))
         return err_set(e, E_NODES_UNAVAIL, NULL);
     if (!s->spec->max_nodes || sum_largest(s, z->max_nodes) >= z->n_tasks) /* else waits: PartitionConfig */
         return 0;
@@ -280,7 +324,7 @@ static void ask_resources(struct survey *s, struct arena *a) {
 }
 
 static int possible_in(const struct view *v, const struct job *j, const struct part *p, struct err *e) {
-    struct survey s = {.part = p, .spec = j->spec, .size = ask_size_of(j, p, p, v->cluster->conf)};
+    struct survey s = {.part = p, .view = v, .spec = j->spec, .size = ask_size_of(j, p, p, v->cluster->conf)};
     auto_arena a = {0};
     ask_resources(&s, &a);
     s.is_choice = s.spec->n_req_nodes > s.size.max_nodes;
@@ -291,6 +335,7 @@ static int possible_in(const struct view *v, const struct job *j, const struct p
     int rc = judge(&s, &why);
     vec_fini(&s.room);
     maps_fini(&s.names);
+    map64_fini(&s.tasks);
     return rc && !names_a_stranger(v, p) ? err_set(e, rc, "%s", why.text) : 0;
 }
 
