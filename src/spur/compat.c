@@ -93,7 +93,6 @@ void compat_page(struct str *out) {
             "- `sbatch --array` refuses a limit behind % that is no number, which Slurm takes for none.\n"
             "- `scancel --hurry`, `scontrol requeuehold state=…`, `scontrol top` and keys of `scontrol update` that change nothing\n"
             "  here are refused by name.\n"
-            "- `scontrol hold` of a job that runs is refused; Slurm marks it, which counts when it is requeued.\n"
             "- `srun`: when the reader of its stdout is gone, the step ends and srun returns 141. Its command is looked for where it\n"
             "  is called, then by PATH on the nodes. Heterogeneous jobs (`:`) are refused. A step takes no `--constraint`.\n"
             "- `sattach` shows output; input and signals stay with srun. `salloc` without `--kill-command` leaves its command alone\n"

@@ -10,6 +10,7 @@ import pathlib
 import pwd
 import queue
 import re
+import shlex
 import subprocess
 import threading
 import time
@@ -22,6 +23,9 @@ TAKES = r"(?:\d+-)?\d+:\d\d(?::\d\d)?(?:\.\d+)?"
 BIND = re.compile(r"(?:^|Submitted batch job |[Jj]ob allocation |^srun: job )(\d{3,})\b")
 LOOKS = re.compile(r"(?:\w+=\S+ )*(?:squeue|sinfo|sacct|sprio|cat|sort|ls|grep|tail|head|spur why|spur queue|spur nodes|spur history|scontrol (?:-o )?show|wc)\b")
 SHELLS = re.compile(r"salloc(?: -\S+(?: \d+)?)*$|(?:salloc|srun) .*\bbash$")
+
+
+TERMINAL = 'import pty, sys; sys.exit(pty.spawn(["sh", "-c", sys.argv[1]]) >> 8)'
 
 
 class Block:
@@ -73,6 +77,8 @@ class Shell:
     def run(self, command, timeout=40.0):
         """(exit code, output)"""
         opens = SHELLS.match(command)
+        if " --pty " in command:  # at a terminal
+            command = f"python3 -c {shlex.quote(TERMINAL)} {shlex.quote(command)}"
         self.process.stdin.write(f"{command}\n" if opens else "{\n" + command + "\n} </dev/null\n")
         self.process.stdin.write("printf '\\n@end %d@\\n' $?\n")
         self.process.stdin.flush()
@@ -84,7 +90,7 @@ class Shell:
                 raise spurtest.Failed(f"{command}\ndoes not come back; so far:\n{''.join(out)}") from None
             if m := re.match(r"@end (\d+)@", line):
                 return int(m[1]), "".join(out).rstrip("\n")
-            out.append(line)
+            out.append(line.replace("\r", ""))
 
     def close(self):
         self.process.kill()
