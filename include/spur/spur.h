@@ -39,5 +39,6 @@ int spur_call(struct spur_client *c, enum wire_method m, const void *request, st
 
 void spur_token(uint8_t out[TOKEN_SIZE]); /* for requests that change something */
 const char *spur_controllers(const struct spur_client *c); /* the list in use */
+const char *spur_request_id(const struct spur_client *c); /* of the last call: the controller's log names it so; "": none */
 
 #endif

@@ -4,6 +4,7 @@
  */
 #include "base/log.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -28,6 +29,8 @@ static struct {
     char (*ring)[RECORDER_WIDTH];
     unsigned long n_ring;
 } the_log = {.lock = PTHREAD_MUTEX_INITIALIZER, .fd = 2, .level = LOG_LEVEL_INFO, .program = "spur"};
+
+static _Thread_local struct log_about the_about;
 
 static const char *const level_names[] = {"error", "warn", "info", "debug"};
 
@@ -78,6 +81,26 @@ static void add_json_text(struct str *out, const char *s) {
     str_addc(out, '"');
 }
 
+bool log_about_is_id(const char *id) {
+    size_t n = id ? strlen(id) : 0;
+    for (size_t i = 0; i < n; i++)
+        if (!isalnum((unsigned char)id[i]) && !strchr("-_.", id[i]))
+            return false;
+    return n && n < LOG_ABOUT_SIZE;
+}
+
+struct log_about log_about_now(void) {
+    return the_about;
+}
+
+struct log_about log_about_set(const char *id) {
+    struct log_about old = the_about;
+    the_about = (struct log_about){0};
+    if (log_about_is_id(id))
+        memcpy(the_about.id, id, strlen(id));
+    return old;
+}
+
 /* Whoever can put text into a log line must not be able to put lines into it. */
 static void add_plain_text(struct str *out, const char *s) {
     for (; *s; s++)
@@ -105,10 +128,14 @@ void log_line(enum log_level level, const char *fmt, ...) {
         str_addf(&line, "{\"time\":\"%s\",\"level\":\"%s\",\"program\":\"%s\",\"msg\":", stamp, level_names[level],
                  the_log.program);
         add_json_text(&line, text);
+        if (the_about.id[0])
+            str_addf(&line, ",\"request\":\"%s\"", the_about.id);
         str_add(&line, "}\n");
     } else {
         str_addf(&line, "%s %s %s: ", stamp, the_log.program, level_names[level]);
         add_plain_text(&line, text);
+        if (the_about.id[0])
+            str_addf(&line, " request=%s", the_about.id);
         str_addc(&line, '\n');
     }
     pthread_mutex_lock(&the_log.lock);

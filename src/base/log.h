@@ -31,6 +31,16 @@ void log_line(enum log_level level, const char *fmt, ...) __attribute__((format(
             log_line(LOG_LEVEL_DEBUG, __VA_ARGS__);                                                                    \
     } while (0)
 
+/* What this thread's lines are about, until it is set anew: the id of the request that caused them, at the end of each
+ * line. NULL or "": nothing. What can be no id of a request (letters, digits, `-_.`, at most 32) is nothing, too. */
+#define LOG_ABOUT_SIZE 33
+struct log_about {
+    char id[LOG_ABOUT_SIZE];
+};
+struct log_about log_about_now(void);
+struct log_about log_about_set(const char *id); /* what it was before: set that again behind what the id is for */
+bool log_about_is_id(const char *id);
+
 /* The flight recorder: the last 10,000 lines of any level, kept in memory, written to `fd`. Used when must() fails. */
 void log_dump_recorder(int fd);
 

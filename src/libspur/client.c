@@ -26,6 +26,7 @@
 #include "libspur/target.h"
 
 #define TIMEOUT_MS 60000
+#define REQUEST_ID_BYTES 8
 #define CALL_MS 30000
 #define CONNECT_MS 10000
 #define ANSWER_MAX (1u << 30) /* a list of all jobs there are is one answer */
@@ -39,6 +40,7 @@ struct spur_client {
     char *targets;
     char *metadata;
     uint64_t timeout_ms;
+    char request_id[2 * REQUEST_ID_BYTES + 1]; /* of the last call */
     bool asks_munge; /* over TCP, where there is no token */
 };
 
@@ -156,11 +158,23 @@ void spur_token(uint8_t out[TOKEN_SIZE]) {
     }
 }
 
+const char *spur_request_id(const struct spur_client *c) {
+    return c->request_id;
+}
+
+static void name_request(struct spur_client *c) {
+    uint8_t token[TOKEN_SIZE];
+    spur_token(token);
+    for (size_t i = 0; i < REQUEST_ID_BYTES; i++)
+        snprintf(c->request_id + 2 * i, 3, "%02x", token[i]);
+}
+
 static void try_once(struct spur_client *c, const char *path, const struct buf *request, uint64_t left_ms,
                      struct attempt *t) {
     uint64_t call_ms = MIN(left_ms, (uint64_t)CALL_MS);
     auto_str metadata = {0};
     str_add(&metadata, c->metadata);
+    str_addf(&metadata, "spur-request: %s\n", c->request_id);
     t->without_proof = c->asks_munge && str_starts(rpc_channel_address(c->ch), "unix:");
     if (c->asks_munge && !t->without_proof) /* the kernel's word is enough, and quicker */
         munge_add(path, &metadata);
@@ -204,6 +218,7 @@ int spur_call(struct spur_client *c, enum wire_method m, const void *request, st
     rec_encode(info->request(), request, &bytes);
     int64_t end_ms = loop_now_ms(c->loop) + (int64_t)c->timeout_ms;
     uint64_t pause_ms = PAUSE_MIN_MS;
+    name_request(c); /* one name, however often it is sent */
     bool was_sent = false;
     for (;;) {
         struct attempt t = {0};

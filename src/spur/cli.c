@@ -70,9 +70,24 @@ bool cli_options(struct cli *c, const struct opt_table *t, void *ctx, struct opt
     return ok;
 }
 
+/* -v, -vv, --verbose: it means the same for all commands. */
+static bool is_verbose(const struct cli *c) {
+    for (int i = 1; i < c->argc && !str_eq(c->argv[i], "--"); i++) {
+        const char *w = c->argv[i];
+        if (str_eq(w, "--verbose") || (w[0] == '-' && w[1] == 'v' && strspn(w + 1, "v") == strlen(w + 1)))
+            return true;
+    }
+    return false;
+}
+
 int cli_call(struct cli *c, enum wire_method m, const void *request, void *reply, struct err *e) {
     int rc = c->client ? 0 : spur_open(NULL, &c->client, e);
-    return rc ? rc : spur_call(c->client, m, request, &c->arena, reply, e);
+    if (rc)
+        return rc;
+    rc = spur_call(c->client, m, request, &c->arena, reply, e);
+    if (rc && is_verbose(c))
+        cli_say(c, "request %s: %s", spur_request_id(c->client), e->text);
+    return rc;
 }
 
 const char *const *cli_words(struct cli *c, const char *list, const char *separators, uint32_t *out_n) {

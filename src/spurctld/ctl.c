@@ -102,9 +102,11 @@ static void on_entry(void *ctx, uint64_t index, uint64_t term, const void *p, si
     }
     if (FAULT("ctl.before_reply"))
         log_warn("fault point ctl.before_reply");
+    struct log_about old = log_about_set(ctl_host_about(tag));
     if (tag)
         ctl_host_proposed(tag, r->code, r->code ? &r->why : NULL, index, r->answer.p, r->answer.n);
     room_tell(&c->room, index, r);
+    log_about_set(old.id);
     maybe_snapshot(c, index);
 }
 

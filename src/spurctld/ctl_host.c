@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "base/mem.h"
 #include "io/blob/blob.h"
 #include "io/host/host_loop.h"
@@ -13,18 +14,28 @@ struct ctl_host {
     struct host_loop *loop;
     struct blob_store *blobs;
     struct journal *journal;
+    void (*send)(void *impl, const char *address, const char *method, const char *metadata, struct buf message,
+                 uint64_t timeout_ms, host_reply_fn fn, void *arg); /* the loop's */
 };
 
 /* ---- proposing ---- */
 
+/* What was asked for the sake of a request (base/log.h) comes back as being for it. */
 struct proposal {
     host_proposed_fn fn;
     void *arg;
+    struct log_about about;
 };
+
+const char *ctl_host_about(const void *tag) {
+    return tag ? ((const struct proposal *)tag)->about.id : NULL;
+}
 
 void ctl_host_proposed(void *tag, int code, const struct err *why, uint64_t index, const void *answer, size_t n) {
     struct proposal *p = tag;
+    struct log_about old = log_about_set(p->about.id);
     p->fn(p->arg, code, why, index, answer, n);
+    log_about_set(old.id);
     free(p);
 }
 
@@ -38,7 +49,7 @@ static void propose(void *impl, struct buf command, host_proposed_fn fn, void *a
         return;
     }
     struct proposal *p = xnew(struct proposal);
-    *p = (struct proposal){fn, arg};
+    *p = (struct proposal){fn, arg, log_about_now()};
     journal_propose(h->journal, command, p);
 }
 
@@ -47,26 +58,55 @@ static void propose(void *impl, struct buf command, host_proposed_fn fn, void *a
 struct storing {
     host_stored_fn fn;
     void *arg;
+    struct log_about about;
 };
 
 static void on_stored(void *arg, int code, const struct err *why, const struct blob_hash *hash) {
     struct storing *s = arg;
+    struct log_about old = log_about_set(s->about.id);
     s->fn(s->arg, code, why, hash ? hash->b : NULL);
+    log_about_set(old.id);
     free(s);
 }
 
 static void store(void *impl, struct buf bytes, host_stored_fn fn, void *arg) {
     struct ctl_host *h = host_loop_more(impl);
     struct storing *s = xnew(struct storing);
-    *s = (struct storing){fn, arg};
+    *s = (struct storing){fn, arg, log_about_now()};
     blob_put(h->blobs, bytes, on_stored, s);
+}
+
+struct asking {
+    host_reply_fn fn;
+    void *arg;
+    struct log_about about;
+};
+
+static struct asking *asking_new(host_reply_fn fn, void *arg) {
+    struct asking *k = xnew(struct asking);
+    *k = (struct asking){fn, arg, log_about_now()};
+    return k;
+}
+
+static void on_answer(void *arg, int code, const struct err *why, const void *reply, size_t n) {
+    struct asking *k = arg;
+    struct log_about old = log_about_set(k->about.id);
+    k->fn(k->arg, code, why, reply, n);
+    log_about_set(old.id);
+    free(k);
 }
 
 static void load(void *impl, const uint8_t hash[32], host_reply_fn fn, void *arg) {
     struct ctl_host *h = host_loop_more(impl);
     struct blob_hash wanted;
     memcpy(wanted.b, hash, sizeof(wanted.b));
-    blob_get(h->blobs, &wanted, fn, arg);
+    blob_get(h->blobs, &wanted, on_answer, asking_new(fn, arg));
+}
+
+static void send(void *impl, const char *address, const char *method, const char *metadata, struct buf message,
+                 uint64_t timeout_ms, host_reply_fn fn, void *arg) {
+    struct ctl_host *h = host_loop_more(impl);
+    h->send(impl, address, method, metadata, message, timeout_ms, on_answer, asking_new(fn, arg));
 }
 
 /* ---- life ---- */
@@ -79,6 +119,8 @@ struct ctl_host *ctl_host_new(struct loop *l, struct pool *p, const struct clock
     host->propose = propose;
     host->store = store;
     host->load = load;
+    h->send = host->send;
+    host->send = send;
     return h;
 }
 

@@ -21,5 +21,7 @@ struct host *ctl_host_host(struct ctl_host *h);
 
 /* A proposal's outcome, from the journal's callbacks: `tag` is what the journal carried. */
 void ctl_host_proposed(void *tag, int code, const struct err *why, uint64_t index, const void *answer, size_t n);
+/* The request for whose sake it was proposed (base/log.h), while the tag is good; "" or NULL: none. */
+const char *ctl_host_about(const void *tag);
 
 #endif

@@ -84,8 +84,10 @@ static void api_end(struct request *rq, bool failed) {
     st->total_us += us;
     st->max_us = MAX(st->max_us, us);
     a->in_flight--;
+    struct log_about old = log_about_set(rq->about.id);
     log_debug("%s of %s: %s in %llu us", wire_method(rq->row->method)->name, rq->who.user[0] ? rq->who.user : "a node or nobody",
               failed ? "refused" : "answered", (unsigned long long)us);
+    log_about_set(old.id);
     if (rq->who.user[0])
         tally_user(a, rq->who.uid, us);
     if (rq->counts_user)
@@ -190,14 +192,16 @@ static void run(struct request *rq) {
 
 static void on_identity(void *arg, int code, const struct err *why, const struct who *who) {
     struct request *rq = arg;
+    struct log_about old = log_about_set(rq->about.id);
     if (code) {
         log_info("%s from %s refused: %s", wire_method(rq->row->method)->name, rpc_peer(rq->call)->address,
                  why ? why->text : "");
         api_fail(rq, code, why);
-        return;
+    } else {
+        rq->who = *who;
+        run(rq);
     }
-    rq->who = *who;
-    run(rq);
+    log_about_set(old.id);
 }
 
 /* A node's proof is over the body and with the key of the node that the body names, so it comes after decoding. */
@@ -231,23 +235,35 @@ static void run_for_node(struct request *rq) {
     run(rq);
 }
 
+/* As its client named it; else a name of our own. */
+static struct log_about name_of(const struct api *a, const struct rpc_call *call) {
+    struct log_about out = {0};
+    const char *said = rpc_metadata(call, "spur-request");
+    if (log_about_is_id(said))
+        memcpy(out.id, said, strlen(said));
+    else
+        snprintf(out.id, sizeof(out.id), "%016llx", (unsigned long long)a->room->host->random(a->room->host->impl));
+    return out;
+}
+
 static void start(void *ctx, struct rpc_call *call, const void *message, size_t n, const struct rpc_row *row) {
     struct api *a = ctx;
     struct request *rq = xnew(struct request);
     *rq = (struct request){.api = a, .room = a->room, .call = call, .row = row, .begun_us = now_us()};
     rq->raw = xmemdup(message, n);
     rq->n_raw = n;
+    rq->about = name_of(a, call);
+    struct log_about old = log_about_set(rq->about.id);
     a->in_flight++;
-    if (is_full(a, row)) {
+    if (is_full(a, row))
         api_fail(rq, E_BUSY, NULL);
-        return;
-    }
-    if (row->role == ROLE_NODE)
+    else if (row->role == ROLE_NODE)
         run_for_node(rq);
     else if (row->role == ROLE_ANY)
         run(rq);
     else
         identity_of(a->identity, call, row->class == CLASS_WRITE || row->role == ROLE_ADMIN, on_identity, rq);
+    log_about_set(old.id);
 }
 
 /* io/rpc gives a method's start no place for the row: one small function a row carries it. */

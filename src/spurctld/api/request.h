@@ -5,6 +5,7 @@
 #ifndef SPUR_SPURCTLD_API_REQUEST_H
 #define SPUR_SPURCTLD_API_REQUEST_H
 
+#include "base/log.h"
 #include "spurctld/api/api.h"
 
 enum rpc_role { ROLE_ANY, ROLE_USER, ROLE_ADMIN, ROLE_NODE };
@@ -31,6 +32,7 @@ struct request {
     void *raw;           /* its bytes, while who asks is being found out */
     size_t n_raw;
     int64_t begun_us;
+    struct log_about about; /* its id: what is logged for its sake says so */
     bool counts_user; /* was counted against its user's bound */
     uint32_t waits_for; /* the job that an answer may wait for; 0: none */
 };

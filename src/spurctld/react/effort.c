@@ -31,6 +31,7 @@ struct effort *effort_new(struct react *re, const struct job *j, enum effort_kin
         .confirmed = xcalloc(j->n_nodes + 1, sizeof(bool)),
         .begun_ms = re->room->host->now_ms(re->room->host->impl),
         .wait_ms = RETRY_FIRST_MS,
+        .about = log_about_now(),
     };
     map64_put(&re->efforts, key_of(ef), ef);
     return ef;
@@ -83,7 +84,9 @@ const struct node *effort_node(const struct effort *ef, uint32_t node_id) {
 static void on_timer(void *arg) {
     struct effort *ef = arg;
     ef->timer = NULL;
+    struct log_about old = log_about_set(ef->about.id);
     effort_round(ef);
+    log_about_set(old.id);
 }
 
 int64_t effort_now_ms(const struct effort *ef) {

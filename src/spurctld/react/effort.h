@@ -11,6 +11,7 @@
 #ifndef SPUR_SPURCTLD_REACT_EFFORT_H
 #define SPUR_SPURCTLD_REACT_EFFORT_H
 
+#include "base/log.h"
 #include "base/map.h"
 #include "spurctld/react/react.h"
 
@@ -38,6 +39,7 @@ struct effort {
     struct host_timer *timer;
     int64_t due_ms; /* of the timer */
     struct buf script, env;
+    struct log_about about; /* the request that began it */
 };
 
 struct react {
