@@ -23,7 +23,7 @@ struct scancel {
     struct cli *c;
     struct job_select pick;
     const char *signal_name, *user_list, *state_list, *part_list, *name_list, *account_list, *qos_list, *node_list, *reservation_list;
-    bool me, batch, full, ctld, interactive;
+    bool me, batch, full, ctld, hurry, interactive;
     uint32_t quiet, verbose;
     uint32_t signal; /* 0: end the jobs */
     const struct job_name *names; /* as typed */
@@ -60,7 +60,7 @@ static const struct opt_row rows[] = {
     {"ctld", 0, NULL, OPT_CALL, 0, AT(ctld), set_flag, "CTLD", "send through the controller (as always)"},
     {"full", 'f', NULL, OPT_CALL, 0, AT(full), set_flag, "FULL", "signal the batch shell and all steps"},
     {"help", 0, NULL, OPT_HELP, 0, 0, NULL, NULL, "show this help"},
-    {"hurry", 'H', NULL, OPT_NOT_YET, 0, 0, NULL, "HURRY"},
+    {"hurry", 'H', NULL, OPT_CALL, 0, AT(hurry), set_flag, "HURRY", "stage nothing out (there is never anything to)"},
     {"interactive", 'i', NULL, OPT_CALL, 0, AT(interactive), set_flag, "INTERACTIVE", "ask before each job"},
     {"jobname", 0, "name", OPT_TEXT, OPT_HIDDEN, AT(name_list), NULL, NULL, ""},
     {"me", 0, NULL, OPT_BOOL, 0, AT(me), NULL, NULL, "only your jobs"},

@@ -91,7 +91,7 @@ void compat_page(struct str *out) {
             "  (`SLURM_…`, `SPUR_…`, its GPUs). Settings of the user's (`SLURM_CONF`, `SBATCH_…`, `SQUEUE_…`, …) go along.\n"
             "- A mistake in a `#SBATCH` line is told with its line, behind Slurm's own message.\n"
             "- `sbatch --array` refuses a limit behind % that is no number, which Slurm takes for none.\n"
-            "- `scancel --hurry`, `scontrol requeuehold state=…`, `scontrol top` and keys of `scontrol update` that change nothing\n"
+            "- `scontrol requeuehold state=…`, `scontrol top` and keys of `scontrol update` that change nothing\n"
             "  here are refused by name.\n"
             "- `srun`: when the reader of its stdout is gone, the step ends and srun returns 141. Its command is looked for where it\n"
             "  is called, then by PATH on the nodes. Heterogeneous jobs (`:`) are refused. A step takes no `--constraint`.\n"

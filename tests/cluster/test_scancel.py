@@ -71,6 +71,7 @@ def test_what_is_said(shared, held):
     assert "Terminating job" in told and "Kill job error" in told
     assert shared.run(["scancel", "-Q", "-v", str(job)]).stderr == f"scancel: Terminating job {job}\n"
     assert shared.run(["scancel", "--ctld", str(held([]))]).returncode == 0
+    assert shared.run(["scancel", "--hurry", str(held([]))]).returncode == 0
 
 
 def test_nodes_and_reservation(shared):
@@ -86,13 +87,13 @@ def test_nodes_and_reservation(shared):
     shared.wait_over(jobs[0])
 
 
-@pytest.mark.parametrize("option", ["--cron", "-H", "--sibling=x", "--wckey=x"])
+@pytest.mark.parametrize("option", ["--cron", "--sibling=x", "--wckey=x"])
 def test_refused_by_name(shared, option):
     got = shared.run(f"scancel {option} 1", check=False)
     assert got.returncode == 1 and re.fullmatch(r"scancel: error: option --[a-z]+ is not supported yet \(see docs/compatibility.md\)\n", got.stderr)
 
 
 def test_variables_refused_by_name(shared):
-    for name in ("HURRY", "CRON", "WCKEY"):
+    for name in ("CRON", "WCKEY"):
         got = shared.run("scancel 1", env={f"SCANCEL_{name}": "x"}, check=False)
         assert got.returncode == 1 and got.stderr.startswith(f"scancel: error: SCANCEL_{name}: option --{name.lower()} is not supported yet")
