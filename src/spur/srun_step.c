@@ -108,10 +108,8 @@ static int fill(struct srun_step *st, struct step_spec *p) {
 
 /* ---- asking ---- */
 
-#define SILENT_WAIT_MS 500 /* a job that has just begun, or a step that has just ended, is in the way for a moment: not worth a word */
-
-static int ask(struct srun_step *st, const struct step_spec *p, const uint8_t *token, uint32_t wait_ms, struct err *e) {
-    struct step_request request = {.token = token, .n_token = TOKEN_SIZE, .job_id = st->job_id, .spec = p, .wait_ms = wait_ms};
+static int ask(struct srun_step *st, const struct step_spec *p, const uint8_t *token, struct err *e) {
+    struct step_request request = {.token = token, .n_token = TOKEN_SIZE, .job_id = st->job_id, .spec = p};
     return srun_call(st->s->job.c, WIRE_Controller_StepStart, &request, &st->reply, e);
 }
 
@@ -122,11 +120,12 @@ static int ask_until_room(struct srun_step *st, struct step_spec *p, struct err 
     time_t end = s->immediate_secs ? time(NULL) + (time_t)s->immediate_secs - 1 : 0;
     spur_token(token);
     p->immediate = true;
-    int rc = ask(st, p, token, 0, e);
+    int rc = ask(st, p, token, e);
     if (rc != E_STEP_BUSY)
         return rc;
     p->immediate = false;
     bool was_told = false;
+    time_t began = time(NULL); /* a job that has just begun is busy for a moment: not worth a word */
     while (rc == E_STEP_BUSY && (!end || time(NULL) < end)) {
         if (end) { /* in small steps: the controller's own patience is longer */
             struct timespec pause = {0, 100000000};
@@ -134,12 +133,12 @@ static int ask_until_room(struct srun_step *st, struct step_spec *p, struct err 
             p->immediate = true;
         }
         spur_token(token);
-        rc = ask(st, p, token, was_told ? 0 : SILENT_WAIT_MS, e);
+        rc = ask(st, p, token, e);
         if (rc == E_STEP_BUSY && !end && !was_told && !s->job.quiet)
             cli_say(s->job.c, "Job %u step creation temporarily disabled, retrying (%s)", st->job_id, e->text);
         was_told |= rc == E_STEP_BUSY;
     }
-    if (!rc && st->reply.step && !s->job.quiet && was_told) {
+    if (!rc && st->reply.step && !s->job.quiet && (was_told || time(NULL) > began + 1)) {
         auto_str name = {0};
         srun_step_name(st->reply.step, &name);
         cli_say(s->job.c, "Step created for %s", str_text(&name));

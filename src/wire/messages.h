@@ -248,8 +248,7 @@ REC_DECLARE(log_level_request, LOG_LEVEL_REQUEST_FIELDS)
 #define STEP_REQUEST_FIELDS(F)                                                                                        \
     F(BYTES, token, 1, _)                                                                                             \
     F(U32, job_id, 2, _)                                                                                              \
-    F(SUB, spec, 3, step_spec)                                                                                        \
-    F(U32, wait_ms, 4, _) /* how long to wait for room before E_STEP_BUSY; 0, or more than the controller has: as it does */
+    F(SUB, spec, 3, step_spec)
 REC_DECLARE(step_request, STEP_REQUEST_FIELDS)
 #define STEP_REPLY_FIELDS(F)                                                                                          \
     F(SUB, step, 1, step)                                                                                             \

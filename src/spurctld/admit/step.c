@@ -232,8 +232,7 @@ void admit_step_start(struct room *r, const struct who *who, const struct step_r
         return;
     }
     as->q = q;
-    uint32_t wait_ms = req->wait_ms && req->wait_ms < STEP_WAIT_MS ? req->wait_ms : STEP_WAIT_MS;
-    as->timer = r->host->timer_start(r->host->impl, wait_ms, on_time, as);
+    as->timer = r->host->timer_start(r->host->impl, STEP_WAIT_MS, on_time, as);
     vec_push(&q->waiting, as);
     run_queue(q);
 }
