@@ -41,7 +41,7 @@ default = true
 }
 
 # Blocks that say why they can't be run here. The number may only become smaller.
-NOT_RUN_AT_MOST = 6
+NOT_RUN_AT_MOST = 2
 
 
 def name_of(page):
