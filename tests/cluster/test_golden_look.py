@@ -59,7 +59,7 @@ def check(w, block, exact):
     if block.note == "in words":
         return fields_as_told(w, block)
     code, out, err = w.sh(w.ours(block.command), user)
-    goldenlook.learn(w, block, out)
+    goldenlook.learn(w, block, out, err)
     wrong = [] if str(code) == block.exit else [f"exit recorded {block.exit}, now {code}"]
     wrong += [goldenlook.compare(w, block, kind, text, exact) for kind, text in (("out", out), ("err", err))]
     wrong = [x for x in wrong if x]
