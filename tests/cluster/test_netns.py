@@ -184,9 +184,10 @@ srun -N2 -n2 -l bash -c 'echo $SLURMD_NODENAME'
     assert p.wait(20) == 0
 
 
-def tasks_on(node):
-    """Processes of tasks, by the node whose step daemon has them."""
-    return [pid for pid, _, environ in spurtest.processes() if f"SLURMD_NODENAME={node}\0".encode() in environ and b"SLURM_STEP_ID=0\0" in environ]
+def tasks_on(c, node):
+    """Processes of tasks of this cluster, by the node whose step daemon has them."""
+    ours = (f"SLURMD_NODENAME={node}\0".encode(), f"SPUR_TEST_ROOT={c.root}\0".encode(), b"SLURM_STEP_ID=0\0")
+    return [pid for pid, _, environ in spurtest.processes() if all(word in environ for word in ours)]
 
 
 def state(c, node):
@@ -210,10 +211,10 @@ def test_a_cut_link_ends_the_step_and_leaves_nothing(apart, net):
     apart.wait_state(int(job), "NODE_FAIL")
     apart.wait_state(batch, "NODE_FAIL")
     assert apart.state_of(again) == "PENDING"
-    assert "down" in state(apart, "n2") and not tasks_on("n1")
-    assert tasks_on("n2")  # it can't be told
+    assert "down" in state(apart, "n2") and not tasks_on(apart, "n1")
+    assert tasks_on(apart, "n2")  # it can't be told
     net.link("n2", "up")
-    wait_for(lambda: not tasks_on("n2"), 40, "the tasks of the cut-off node to end")
+    wait_for(lambda: not tasks_on(apart, "n2"), 40, "the tasks of the cut-off node to end")
     wait_for(lambda: state(apart, "n2").strip("*") in ("idle", "mixed"), 40, "n2 to be back")
     apart.wait_state(again, "COMPLETED", timeout=40)
     # a step daemon keeps what a client has not fetched for 30 s
@@ -249,7 +250,7 @@ def test_a_client_that_is_cut_off_ends_its_job(apart, net):
 
     assert left()
     wait_for(lambda: not left(), 90, "the job of a client that can't be reached to end", every=0.2)
-    wait_for(lambda: not tasks_on("n1") and not tasks_on("n2"), 30, "its tasks to end")
+    wait_for(lambda: not tasks_on(apart, "n1") and not tasks_on(apart, "n2"), 30, "its tasks to end")
     net.link("cli", "up")
     _, err = p.communicate(timeout=60 * spurtest.PATIENCE)
     assert p.returncode != 0
