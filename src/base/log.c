@@ -59,6 +59,10 @@ int log_init(const char *program, enum log_level level, bool json, const char *p
     return 0;
 }
 
+const char *log_level_name(void) {
+    return level_names[the_log.level];
+}
+
 void log_set_level(enum log_level level) {
     the_log.level = level;
 }

@@ -19,6 +19,7 @@ int log_level_parse(const char *s, enum log_level *out); /* error|warn|info|debu
 /* At start, before threads. `path` NULL or "" is stderr. 0 or an error; on failure the old target stays. */
 int log_init(const char *program, enum log_level level, bool json, const char *path, struct err *e);
 void log_set_level(enum log_level level);
+const char *log_level_name(void); /* of the level in force */
 bool log_wants(enum log_level level);
 
 void log_line(enum log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

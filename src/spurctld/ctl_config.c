@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "base/vec.h"
@@ -19,6 +20,7 @@ void ctl_config(void *ctx, struct config_reply *out, struct arena *a) {
     gethostname(host, sizeof(host) - 1);
     const struct rconf *in_force = room_rconf(&c->room);
     struct conf shown = c->conf;
+    shown.log_level = log_level_name(); /* what --log-level or setdebug made it */
     unsigned port = 0;
     if (c->listen_text && sscanf(c->listen_text, "listen=%u", &port) == 1)
         shown.listen_addr = arena_printf(a, "[::]:%u", port); /* where it really listens */

@@ -2,6 +2,7 @@
 """scontrol beside jobs: partitions, nodes' notes, what it shows, --json, processes, scripts, the prompt."""
 import json
 import os
+import re
 
 import pytest
 
@@ -219,6 +220,7 @@ def test_small_words(shared):
     assert said(c, "scontrol setdebug bogus") == (1, "", "invalid debug level: bogus\n")
     assert said(c, "scontrol setdebug info", uid=NOBODY) == (1, "", "slurm_set_debug_level error: Invalid user id\n")
     c.run("scontrol setdebug debug")
+    assert re.search(r"^SlurmctldDebug *= debug$", c.run("scontrol show config").stdout, re.M)
     assert c.run("scontrol setdebug info").stdout == ""
     assert "asked" in c.run("scontrol -v ping").stderr and c.run("scontrol ping").stderr == ""
     for words in ("reboot n1", "power down n1", "cluster x", "takeover", "notify 1 x", "top 1", "create reservation x", "create node x",

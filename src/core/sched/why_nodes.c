@@ -267,6 +267,9 @@ static void say_sum(struct pass *p, struct ask *a, uint32_t n_free, uint64_t n_t
         why_add(p->look, "nodes", "partition %s: no set of its nodes could hold it, even if all were idle", name);
     else if (n_free && a->n_must)
         why_add(p->look, "nodes", "partition %s: it needs all nodes that --nodelist names", name);
+    else if (!n_free)
+        why_add(p->look, "nodes", "partition %s: none of its nodes has room for a task now; it needs %u nodes and %u tasks", name,
+                a->size.min_nodes, a->size.n_tasks);
     else
         why_add(p->look, "nodes", "partition %s: %u of its nodes have room for %llu tasks now; it needs %u nodes and %u tasks", name,
                 n_free, (unsigned long long)n_tasks, a->size.min_nodes, a->size.n_tasks);
