@@ -141,6 +141,7 @@ class World:
         """The state that the block was recorded in; blocks of one state follow each other."""
         slug = block.name.partition(":")[0]
         if (self.slug, self.state) == (slug, block.state):
+            self.settle()
             return
         if self.slug and self.slug != slug:
             self.sh("scontrol update nodename=ALL state=resume; scontrol reconfigure", "root")
@@ -150,6 +151,13 @@ class World:
             self.clean()
         self.slug, self.state = slug, block.state
         self.do(lines)
+
+    def settle(self):
+        """Who typed the commands was slower than most nodes are clean. Some jobs hear no SIGTERM: not for ever."""
+        try:
+            wait_for(lambda: not self.c.run("squeue -h -t CG -o %i", check=False).stdout, 2, "nodes to be clean")
+        except Failed:
+            pass
 
     def do(self, lines):
         for line in lines:

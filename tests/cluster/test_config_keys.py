@@ -243,6 +243,7 @@ LIVE = {
     ("scheduler", "interval_secs"): ("3", lambda s: s.shows("scheduler.interval_secs", "3 sec")),
     ("scheduler", "max_jobs_per_cycle"): ("77", lambda s: s.shows("scheduler.max_jobs_per_cycle", "77")),
     ("scheduler", "default_time_limit_minutes"): ("7", lambda s: s.held()["TimeLimit"] == "00:07:00"),
+    ("scheduler", "enforce_part_limits"): ('"ALL"', lambda s: not s.takes("-N2", "-t", "100"), ("partitions", "max_time", '"5"')),
     ("scheduler", "kill_wait_secs"): ("1", ends_soon),
     ("scheduler", "launch_timeout_secs"): ("31", lambda s: s.shows("BatchStartTimeout", "31 sec")),
     ("scheduler", "weight_age"): ("77", lambda s: s.shows("PriorityWeightAge", "77")),

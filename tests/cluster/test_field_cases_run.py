@@ -131,8 +131,8 @@ def test_lc04_a_lost_node(new_cluster):
 def test_lc05_requeue_from_inside(shared):
     body = """echo run ${SLURM_RESTART_COUNT:-0} task $SLURM_ARRAY_TASK_ID
 [ -n "$SLURM_RESTART_COUNT" ] && exit 0
-scontrol requeue $SLURM_JOB_ID
-exit 0"""
+scontrol requeue ${SLURM_ARRAY_JOB_ID:+${SLURM_ARRAY_JOB_ID}_}${SLURM_ARRAY_TASK_ID:-$SLURM_JOB_ID}
+exit 0"""  # not SLURM_JOB_ID alone: the last task's is the array's, which means all its tasks
     jobs = [shared.batch(body, "--requeue", "--open-mode=append", "-o", "lc05-%j.txt") for _ in range(50)]
     array = shared.batch(body, "--requeue", "--open-mode=append", "-o", "lc05-%A_%a.txt", "--array=3,7")
     names = [f"lc05-{job}.txt" for job in jobs] + [f"lc05-{array}_{t}.txt" for t in (3, 7)]

@@ -92,7 +92,7 @@ def test_11_11_gpus_come_back_however_a_job_ends(shared):
         wait_for(lambda: used() == free, 20, f"the GPUs to be free after {how}")
         shared.run(["scancel", str(job)], check=False)
     # a start that fails before the script runs
-    job = shared.submit("--gres=gpu:2", "-w", "n1", "-o", "/no/such/dir/x", "--wrap", "true")
+    job = shared.submit("--gres=gpu:2", "-w", "n1", "-o", "/dev/null/dir/x", "--wrap", "true")
     shared.wait_over(job)
     wait_for(lambda: used() == free, 20, "the GPUs to be free after a start that failed")
 

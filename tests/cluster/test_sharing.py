@@ -18,7 +18,7 @@ def words(c, *options, change=None):
     """OverSubscribe and Exclusive of a running job, and its CPUs; the script has been told the same."""
     if change:
         c.run(f"scontrol update PartitionName=changed {change}")
-    job = c.batch(SCRIPT, "-p", "changed" if change else "plain", "--mem", "1", *options)
+    job = c.batch(SCRIPT, "-p", "changed" if change else "plain", "--mem", "100", *options)
     c.wait_state(job, "RUNNING")
     fields = c.job(job)
     shown = (fields["OverSubscribe"], fields["Exclusive"])
@@ -81,13 +81,13 @@ def test_alone_means_alone():
     with Cluster(nodes=1, cpus=4, conf=CONF) as c:
         c.run("scontrol update PartitionName=changed Exclusive=TOPO")
         for options in (("--exclusive=topo",), ("-p", "changed")):
-            job = c.submit("--mem", "1", *options, "--wrap", "sleep 600")
+            job = c.submit("--mem", "100", *options, "--wrap", "sleep 600")
             c.wait_state(job, "RUNNING")
-            other = c.submit("--mem", "1", "--wrap", "true")
-            got = c.run("srun --mem 1 --immediate=1 true", check=False)
+            other = c.submit("--mem", "100", "--wrap", "true")
+            got = c.run("srun --mem 100 --immediate=1 true", check=False)
             assert got.returncode == 1 and c.job(other)["JobState"] == "PENDING"
             c.run(f"scancel {job}")
             c.wait_state(other, "COMPLETED")
-        mcs = c.submit("--mem", "1", "--exclusive=mcs", "--wrap", "sleep 600")
+        mcs = c.submit("--mem", "100", "--exclusive=mcs", "--wrap", "sleep 600")
         c.wait_state(mcs, "RUNNING")
-        c.run("srun --mem 1 true")  # no job has a label: all have the same
+        c.run("srun --mem 100 true")  # no job has a label: all have the same
