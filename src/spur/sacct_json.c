@@ -73,19 +73,6 @@ static void step_state(struct json *w, const struct step *s) {
     json_words(w, "state", job_state_name(step_shown_state(s)));
 }
 
-static void step_nodes(struct json *w, const struct step *s) {
-    auto_str range = {0};
-    step_node_list(s, &range);
-    json_open(w, "nodes", '{');
-    json_number(w, "count", s->n_nodes);
-    json_text(w, "range", str_text(&range));
-    json_open(w, "list", '[');
-    for (uint32_t i = 0; i < s->n_nodes; i++)
-        json_text(w, NULL, s->nodes[i].name);
-    json_close(w, ']');
-    json_close(w, '}');
-}
-
 static void step_times(struct json *w, const struct job *j, const struct step *s, const struct job_env *env) {
     json_open(w, "time", '{');
     json_number(w, "elapsed", step_run_secs(j, s, env->now_unix));
@@ -112,7 +99,7 @@ static void step(struct json *w, const struct job *j, const struct step *s, cons
     json_open(w, NULL, '{');
     step_times(w, j, s, env);
     json_exit(w, "exit_code", s->wait_status, !s->end_ms);
-    step_nodes(w, s);
+    step_nodes_json(w, s);
     json_open(w, "tasks", '{');
     json_number(w, "count", s->spec ? MAX(s->spec->n_tasks, 1u) : 1);
     json_close(w, '}');

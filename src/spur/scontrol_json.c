@@ -303,26 +303,13 @@ static void step_time(struct json *j, const struct job *job, const struct step *
     json_close(j, '}');
 }
 
-static void step_nodes(struct json *j, const struct step *st) {
-    auto_str range = {0};
-    step_node_list(st, &range);
-    json_open(j, "nodes", '{');
-    json_number(j, "count", st->n_nodes);
-    json_text(j, "range", str_text(&range));
-    json_open(j, "list", '[');
-    for (uint32_t i = 0; i < st->n_nodes; i++)
-        json_text(j, NULL, st->nodes[i].name);
-    json_close(j, ']');
-    json_close(j, '}');
-}
-
 void scontrol_step_json(struct json *j, const struct job_info *ji, const struct step *st, int64_t now_unix) {
     auto_str id = {0};
     step_id_text(ji->job, st, &id);
     json_open(j, NULL, '{');
     step_time(j, ji->job, st, now_unix);
     json_exit(j, "exit_code", st->wait_status, !st->end_ms);
-    step_nodes(j, st);
+    step_nodes_json(j, st);
     json_open(j, "tasks", '{');
     json_number(j, "count", st->spec ? st->spec->n_tasks : 1);
     json_close(j, '}');

@@ -183,3 +183,16 @@ const struct table_fields *step_fields(void) {
     static const struct table_fields f = {rows, ARRAY_LEN(rows)};
     return &f;
 }
+
+void step_nodes_json(struct json *w, const struct step *s) {
+    auto_str range = {0};
+    step_node_list(s, &range);
+    json_open(w, "nodes", '{');
+    json_number(w, "count", s->n_nodes);
+    json_text(w, "range", str_text(&range));
+    json_open(w, "list", '[');
+    for (uint32_t i = 0; i < s->n_nodes; i++)
+        json_text(w, NULL, s->nodes[i].name);
+    json_close(w, ']');
+    json_close(w, '}');
+}

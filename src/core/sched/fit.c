@@ -77,7 +77,7 @@ void fit_look(const struct board *b, const struct ask *a, uint32_t rank, int64_t
     }
 }
 
-static uint64_t free_for(const struct grid *g, const struct ask *a, uint32_t rank, const struct fit *f, uint32_t want) {
+uint64_t fit_free(const struct grid *g, const struct ask *a, uint32_t rank, const struct fit *f, uint32_t want) {
     const struct grid_node *n = &g->node[rank];
     uint64_t sum = 0;
     for (uint32_t i = 0; i < n->n_slots; i++) {
@@ -88,13 +88,13 @@ static uint64_t free_for(const struct grid *g, const struct ask *a, uint32_t ran
 }
 
 uint64_t fit_spare(const struct grid *g, const struct ask *a, uint32_t rank, const struct fit *f, uint32_t want) {
-    return a->want[want].job ? free_for(g, a, rank, f, want) : 0;
+    return a->want[want].job ? fit_free(g, a, rank, f, want) : 0;
 }
 
 static uint32_t by_gres(const struct grid *g, const struct ask *a, uint32_t rank, const struct fit *f, uint32_t tasks) {
     for (uint32_t i = 0; i < a->n_wants && tasks; i++) {
         const struct ask_want *w = &a->want[i];
-        uint64_t have = free_for(g, a, rank, f, i);
+        uint64_t have = fit_free(g, a, rank, f, i);
         if (have < w->node || !have)
             return 0;
         if (w->task)

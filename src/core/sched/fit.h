@@ -30,6 +30,8 @@ void fit_look(const struct board *b, const struct ask *a, uint32_t rank, int64_t
 void fit_look_empty(const struct grid *g, uint32_t rank, struct fit *out);
 /* Tasks that find room in it. */
 uint32_t fit_tasks(const struct grid *g, const struct ask *a, uint32_t rank, const struct fit *f);
+/* How many of what the i-th want asks for are free. */
+uint64_t fit_free(const struct grid *g, const struct ask *a, uint32_t rank, const struct fit *f, uint32_t want);
 /* How many of what the i-th want asks for in all the node could give. */
 uint64_t fit_spare(const struct grid *g, const struct ask *a, uint32_t rank, const struct fit *f, uint32_t want);
 /* What n tasks take. `given`: by want, of those asked for in all; NULL: none is. `f`: where generic resources come from;

@@ -61,16 +61,6 @@ static bool is_named(const char *const *names, uint32_t n, const char *name) {
     return false;
 }
 
-static uint64_t gres_of(const struct grid *g, const struct ask *a, uint32_t rank, const struct fit *f, uint32_t want) {
-    const struct grid_node *n = &g->node[rank];
-    uint64_t sum = 0;
-    for (uint32_t i = 0; i < n->n_slots; i++) {
-        if (a->want_of[n->slot[i].kind] == want + 1 && f->gres[i] > 0)
-            sum += (uint64_t)f->gres[i];
-    }
-    return sum;
-}
-
 static uint64_t gres_least(const struct ask_want *w) {
     return MAX(MAX(w->node, w->task), 1u);
 }
@@ -82,7 +72,7 @@ static void print_want(const struct ask_want *w, struct str *out) {
 static bool say_gres(const struct grid *g, const struct ask *a, uint32_t rank, const struct fit *f, const struct fit *empty,
                      const char *kind, struct saying *s) {
     for (uint32_t i = 0; i < a->n_wants; i++) {
-        uint64_t have = gres_of(g, a, rank, f, i), least = gres_least(&a->want[i]);
+        uint64_t have = fit_free(g, a, rank, f, i), least = gres_least(&a->want[i]);
         auto_str name = {0};
         if (have >= least)
             continue;
@@ -91,7 +81,7 @@ static bool say_gres(const struct grid *g, const struct ask *a, uint32_t rank, c
             say(s, kind, "it has %llu %s, and %llu are needed", (unsigned long long)have, str_text(&name), (unsigned long long)least);
         else
             say(s, kind, "%llu of its %llu %s are free, and %llu are needed", (unsigned long long)have,
-                (unsigned long long)gres_of(g, a, rank, empty, i), str_text(&name), (unsigned long long)least);
+                (unsigned long long)fit_free(g, a, rank, empty, i), str_text(&name), (unsigned long long)least);
         return true;
     }
     return false;

@@ -24,7 +24,8 @@ struct asking {
     struct plan_notes *notes;
     VEC(struct width) widths;
     int64_t now_unix;
-    struct priority_scale scale;
+    struct priority_scale scale; /* scale_of() */
+    bool has_scale;
     bool hides; /* jobs of hidden partitions are left out */
     int code;
     struct err why;
@@ -107,13 +108,21 @@ static void add_detail(struct asking *q, uint32_t job_id, struct job_info *info)
     info->promised_nodes = names;
 }
 
+/* Looks at every node, so once for all jobs that need it. */
+static const struct priority_scale *scale_of(struct asking *q) {
+    if (!q->has_scale)
+        priority_scale_of(&q->view, &q->scale);
+    q->has_scale = true;
+    return &q->scale;
+}
+
 static void add_parts(struct asking *q, const struct job *j, struct job_info *info) {
     VEC(struct priority_parts) list = {0};
     for (const char *at = j->spec->partition; at && *at;) {
         char *name = arena_strndup(&q->arena, at, strcspn(at, ","));
         const struct part *part = view_find_part(&q->view, name);
         struct priority_points p;
-        uint64_t sum = priority_points_of(&q->scale, j, part ? priority_factor(part) : 0, q->now_unix, &p);
+        uint64_t sum = priority_points_of(scale_of(q), j, part ? priority_factor(part) : 0, q->now_unix, &p);
         vec_push(&list, ((struct priority_parts){name, sum, p.age, p.size, p.partition, p.nice, p.is_set}));
         at += strcspn(at, ",");
         at += *at == ',';
@@ -155,9 +164,9 @@ static struct job_info info_of(struct asking *q, const struct job *j) {
         if (!j->hold)
             add_detail(q, j->id, &info);
     } else if (j->state == JOB_PENDING) {
-        info.priority = priority_in(&q->scale, &q->view, j, q->now_unix);
+        info.priority = priority_in(scale_of(q), &q->view, j, q->now_unix);
     } else { /* as it was when it began, as Slurm keeps it */
-        info.priority = j->hold ? 0 : priority_in(&q->scale, &q->view, j, j->start_ms ? j->start_ms / 1000 : q->now_unix);
+        info.priority = j->hold ? 0 : priority_in(scale_of(q), &q->view, j, j->start_ms ? j->start_ms / 1000 : q->now_unix);
     }
     return info;
 }
@@ -253,7 +262,6 @@ static void work(void *arg) {
     struct asking *q = arg;
     infos list = {0};
     const struct job *j;
-    priority_scale_of(&q->view, &q->scale);
     if (q->req.n_job_ids)
         by_ids(q, &list);
     else if (q->req.n_sluids)
