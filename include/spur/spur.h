@@ -4,8 +4,9 @@
  *
  * Which controller: option, else SPUR_CONTROLLER_ADDR, else SPUR_CONTROLLER (each a list "host:port,host:port" with or
  * without http://, or "unix:/path"), else spur.conf (SPUR_CONF, else /etc/spur/spur.conf: [controller] socket, or
- * spurctld.sock in state_dir, where it exists on this machine; then hosts with the port of listen_addr), else the
- * defaults of these: /var/spool/spur/spurctld.sock, localhost:6817. The next one is tried when one is away. Who we are: on a unix socket the kernel says it; over TCP the JWT in SPUR_JWT, else SLURM_JWT, else a munge credential where munged runs
+ * spurctld.sock in state_dir, where it exists on this machine; then hosts, or where it names none the hosts of peers, with the
+ * port of listen_addr), else the defaults of these: /var/spool/spur/spurctld.sock, localhost:6817. The next one is tried when
+ * one is away, hangs, or leads no cluster and finds no leader. Who we are: on a unix socket the kernel says it; over TCP the JWT in SPUR_JWT, else SLURM_JWT, else a munge credential where munged runs
  * (MUNGE_SOCKET), and a claim of our user name.
  *
  * A call that changes something is repeated with the same token after a broken connection, so that it happens once;
@@ -27,6 +28,7 @@ struct spur_client;
 struct spur_options {
     const char *controllers; /* NULL: as above */
     uint64_t timeout_ms;     /* of a call with its retries; 0: 60,000 */
+    bool stale;              /* reads: what the asked controller has will do, even where it can't ask the leader. Also by SPUR_STALE=1 */
 };
 
 int spur_open(const struct spur_options *o, struct spur_client **out, struct err *e);

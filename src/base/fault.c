@@ -14,7 +14,8 @@ static bool armed;
 static struct {
     char name[64];
     char action[8];
-    atomic_long left; /* passes until it happens; 0: at every pass */
+    bool is_counted;
+    atomic_long left; /* passes until it happens, once */
 } the_fault;
 
 bool fault_is_armed(void) {
@@ -39,6 +40,7 @@ void fault_enable(const char *spec) {
         end += 1 + len;
     }
     snprintf(the_fault.action, sizeof(the_fault.action), "%s", *end == '=' ? end + 1 : "fail");
+    the_fault.is_counted = count > 0;
     atomic_store(&the_fault.left, count);
     armed = true;
 }
@@ -46,7 +48,7 @@ void fault_enable(const char *spec) {
 bool fault_hit(const char *name) {
     if (strcmp(name, the_fault.name) != 0)
         return false;
-    if (atomic_load(&the_fault.left) > 0 && atomic_fetch_sub(&the_fault.left, 1) != 1)
+    if (the_fault.is_counted && atomic_fetch_sub(&the_fault.left, 1) != 1)
         return false;
     if (str_eq(the_fault.action, "kill"))
         kill(getpid(), SIGKILL);

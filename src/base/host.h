@@ -52,6 +52,11 @@ struct host {
      * "name: value" lines ending in \n, or NULL. `fn` is called exactly once. */
     void (*send)(void *impl, const char *address, const char *method, const char *metadata, struct buf message,
                  uint64_t timeout_ms, host_reply_fn fn, void *arg);
+
+    /* Calls `method` on another controller, by its member id, over the port among members: it knows that we are one, and
+     * we that it is. The same promises as send. Controllers only: NULL in agents, and where a controller is alone. */
+    void (*member_send)(void *impl, uint64_t member_id, const char *method, struct buf message, uint64_t timeout_ms,
+                        host_reply_fn fn, void *arg);
 };
 
 #endif

@@ -265,7 +265,7 @@ static int decode_into(const struct rec_desc *d, struct rd r, struct arena *a, v
 }
 
 int rec_decode(const struct rec_desc *d, const void *p, size_t n, struct arena *a, void *out, struct err *e) {
-    if (decode_into(d, rd_of(p, n), a, out, 0))
+    if (decode_into(d, rd_of(p ? p : "", n), a, out, 0))
         return err_set(e, E_CORRUPT, "not a %s record (%zu bytes)", d->name, n);
     return 0;
 }

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/err.h"
 #include "base/mem.h"
@@ -81,6 +82,13 @@ bool str_starts(const char *s, const char *prefix) {
 bool str_ends(const char *s, const char *suffix) {
     size_t n = strlen(s), m = strlen(suffix);
     return n >= m && memcmp(s + n - m, suffix, m) == 0;
+}
+
+bool str_is_one_of(const char *s, size_t n, const char *const *word, size_t n_words) {
+    for (size_t i = 0; i < n_words; i++)
+        if (strlen(word[i]) == n && strncasecmp(s, word[i], n) == 0)
+            return true;
+    return false;
 }
 
 int str_to_u64(const char *s, uint64_t max, uint64_t *out) {

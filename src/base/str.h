@@ -32,6 +32,9 @@ bool str_eq(const char *a, const char *b);          /* NULL equals only NULL */
 bool str_starts(const char *s, const char *prefix);
 bool str_ends(const char *s, const char *suffix);
 
+/* Whether the n characters are one of these words, in any case. */
+bool str_is_one_of(const char *s, size_t n, const char *const *word, size_t n_words);
+
 /* Strict decimal: the whole text, no sign, no blank, at most `max`. 0 or E_SYNTAX. */
 int str_to_u64(const char *s, uint64_t max, uint64_t *out);
 

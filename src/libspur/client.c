@@ -4,8 +4,9 @@
  *
  * Every request either reads or carries a token, so all of them may be sent again: what failed on the way (broken
  * connection, no answer in time, a controller that stops or isn't the leader) and what the controller asks to send
- * later. What no controller took because none could be reached at all is not waited for: someone who types squeue
- * wants to know.
+ * later. Where there are several controllers the channel moves on to another by itself (io/rpc), so that the next
+ * attempt is at once, until all of them were asked in turn. What no controller took because none could be reached at
+ * all is not waited for: someone who types squeue wants to know.
  */
 #include "spur/spur.h"
 
@@ -22,7 +23,9 @@
 #include "base/str.h"
 #include "io/loop/loop.h"
 #include "io/rpc/rpc.h"
+#include "libspur/bearer.h"
 #include "libspur/munge.h"
+#include "libspur/secure.h"
 #include "libspur/target.h"
 
 #define TIMEOUT_MS 60000
@@ -36,8 +39,10 @@
 
 struct spur_client {
     struct loop *loop;
+    struct tls *tls;
     struct rpc_channel *ch;
     char *targets;
+    uint32_t n_targets;
     char *metadata;
     uint64_t timeout_ms;
     char request_id[2 * REQUEST_ID_BYTES + 1]; /* of the last call */
@@ -77,23 +82,6 @@ static bool never(void *arg) {
     return false;
 }
 
-/* A token is printable and has no blank: what could end its header line is refused, and never printed. */
-static int add_token(struct str *metadata, bool *out_has_token, struct err *e) {
-    const char *jwt = getenv("SPUR_JWT");
-    if (!jwt || !*jwt)
-        jwt = getenv("SLURM_JWT");
-    if (!jwt || !*jwt)
-        jwt = getenv("SPUR_AUTH_TOKEN"); /* AMD Spur's name of it */
-    *out_has_token = jwt && *jwt;
-    if (!*out_has_token)
-        return 0;
-    for (const char *c = jwt; *c; c++)
-        if (*c <= ' ' || *c > '~')
-            return err_set(e, E_BAD_PROOF, "SPUR_JWT (or SLURM_JWT) holds no token");
-    str_addf(metadata, "authorization: Bearer %s\n", jwt);
-    return 0;
-}
-
 /* Who we claim to be, where the kernel doesn't say it. */
 static void add_claim(struct str *metadata) {
     uid_t uid = geteuid();
@@ -105,6 +93,19 @@ static void add_claim(struct str *metadata) {
     str_addf(metadata, "spur-uid: %u\nspur-gid: %u\n", uid, getegid());
 }
 
+/* Reads are answered from what the asked controller has, without its question to the leader. */
+static bool is_stale(const struct spur_options *o) {
+    const char *said = getenv("SPUR_STALE");
+    return (o && o->stale) || (said && *said && !str_eq(said, "0"));
+}
+
+static uint32_t count_targets(const char *targets) {
+    uint32_t n = 1;
+    for (const char *at = targets; (at = strchr(at, ',')); at++)
+        n++;
+    return n;
+}
+
 int spur_open(const struct spur_options *o, struct spur_client **out, struct err *e) {
     autofree char *targets = NULL;
     int rc = target_find(o ? o->controllers : NULL, &targets, e);
@@ -113,22 +114,30 @@ int spur_open(const struct spur_options *o, struct spur_client **out, struct err
     auto_str metadata = {0};
     bool has_token;
     str_add(&metadata, "spur-version: " SPUR_VERSION "\n");
-    rc = add_token(&metadata, &has_token, e);
+    bool has_tcp = target_has_tcp(targets);
+    rc = bearer_add(&metadata, has_tcp, &has_token, e);
     if (rc)
         return rc;
-    bool has_tcp = target_has_tcp(targets);
+    if (is_stale(o))
+        str_add(&metadata, "spur-stale: 1\n");
     if (has_tcp)
         add_claim(&metadata);
+    struct tls *tls = NULL;
+    rc = has_tcp ? secure_client(&tls, e) : 0;
+    if (rc)
+        return rc;
     struct loop *loop = loop_new("libspur");
-    struct rpc_channel_conf conf = {.targets = targets, .connect_ms = CONNECT_MS, .max_message = ANSWER_MAX};
+    struct rpc_channel_conf conf = {.targets = targets, .connect_ms = CONNECT_MS, .max_message = ANSWER_MAX, .tls = tls};
     struct rpc_channel *ch = NULL;
     rc = rpc_channel_new(loop, &conf, &ch, e);
     if (rc) {
         loop_free(loop);
+        tls_free(tls);
         return rc;
     }
+    uint32_t n_targets = count_targets(targets);
     struct spur_client *c = xnew(struct spur_client);
-    *c = (struct spur_client){.loop = loop, .ch = ch, .targets = take_ptr(&targets), .metadata = str_take(&metadata),
+    *c = (struct spur_client){.loop = loop, .tls = tls, .ch = ch, .n_targets = n_targets, .targets = take_ptr(&targets), .metadata = str_take(&metadata),
                               .timeout_ms = o && o->timeout_ms ? o->timeout_ms : TIMEOUT_MS,
                               .asks_munge = has_tcp && !has_token};
     *out = c;
@@ -140,6 +149,7 @@ void spur_close(struct spur_client *c) {
         return;
     rpc_channel_free(c->ch);
     loop_free(c->loop);
+    tls_free(c->tls);
     free(c->targets);
     free(c->metadata);
     free(c);
@@ -198,6 +208,11 @@ static bool may_retry(int code, bool was_sent) {
     }
 }
 
+/* What another controller may do better at once: this one leads no cluster, goes, or does not answer. */
+static bool may_move(int code) {
+    return code == E_UNREACHABLE || code == E_NOT_LEADER || code == E_STOPPING || code == E_DEADLINE;
+}
+
 /* What went wrong between us and the controller is told in Slurm's words, for which tools look. */
 static bool is_about_the_way(int code) {
     return code == E_UNREACHABLE || code == E_DEADLINE;
@@ -220,7 +235,7 @@ int spur_call(struct spur_client *c, enum wire_method m, const void *request, st
     uint64_t pause_ms = PAUSE_MIN_MS;
     name_request(c); /* one name, however often it is sent */
     bool was_sent = false;
-    for (;;) {
+    for (uint32_t n = 1;; n++) {
         struct attempt t = {0};
         int64_t left_ms = end_ms - loop_now_ms(c->loop);
         try_once(c, info->path, &bytes, (uint64_t)MAX(left_ms, (int64_t)1), &t);
@@ -229,13 +244,14 @@ int spur_call(struct spur_client *c, enum wire_method m, const void *request, st
         was_sent |= t.was_sent;
         if (code == E_NO_PROOF && t.without_proof && !str_starts(rpc_channel_address(c->ch), "unix:"))
             continue; /* the local socket was dead, and another controller was asked without a word of who we are */
-        uint64_t wait_ms = t.retry_after_ms ? t.retry_after_ms : pause_ms;
+        bool moves = may_move(t.code) && n % c->n_targets;
+        uint64_t wait_ms = t.retry_after_ms ? t.retry_after_ms : moves ? 0 : pause_ms;
         left_ms = end_ms - loop_now_ms(c->loop);
         if (!t.code)
             return code;
         if (left_ms <= (int64_t)wait_ms || !may_retry(code, was_sent))
             return err_set(e, code, "%s", is_about_the_way(code) ? err_sentence(code) : t.err.text);
         loop_run_until(c->loop, never, NULL, wait_ms);
-        pause_ms = MIN(pause_ms * 2, (uint64_t)PAUSE_MAX_MS);
+        pause_ms = wait_ms ? MIN(pause_ms * 2, (uint64_t)PAUSE_MAX_MS) : pause_ms;
     }
 }

@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "libspur/link_dial.h"
 #include "libspur/link_frame.h"
+#include "libspur/link_tls.h"
 
 #define READ_SIZE (256u << 10)     /* more than the largest frame of a node: one is always whole at last */
 #define OUT_ENOUGH (128u << 10)    /* no more input is put behind so much */
@@ -71,10 +72,13 @@ static void in_shrink(struct link *l) {
 /* ---- states ---- */
 
 static void disconnect(struct link *l) {
-    if (l->fd >= 0)
+    if (l->shake)
+        link_tls_drop(l->shake);
+    else if (l->fd >= 0)
         close(l->fd);
+    l->shake = NULL;
     l->fd = -1;
-    if (l->state == LINK_CONNECTING || l->state == LINK_OPENING)
+    if (l->state == LINK_CONNECTING || l->state == LINK_SHAKING || l->state == LINK_OPENING)
         l->s->n_dialing--;
     buf_fini(&l->out);
     l->out_at = 0;
@@ -127,6 +131,10 @@ static void broken(struct link *l, const char *why) {
 
 static void connect_now(struct link *l) {
     struct err e = {0};
+    if (l->s->tls_why.code) {
+        link_fail(l, l->s->tls_why.code, "%s", l->s->tls_why.text);
+        return;
+    }
     l->state = LINK_CONNECTING;
     l->at_ms = link_now_ms();
     l->s->n_dialing++;
@@ -138,13 +146,35 @@ static void connect_now(struct link *l) {
 
 /* A connection that stands is the step daemon's, whatever became of the agent. */
 void link_moved(struct link *l) {
-    if (l->state == LINK_CONNECTING || l->state == LINK_OPENING) {
+    if (l->state == LINK_CONNECTING || l->state == LINK_SHAKING || l->state == LINK_OPENING) {
         disconnect(l);
         l->state = LINK_WAITING;
     }
     if (l->state == LINK_WAITING)
         l->at_ms = link_now_ms();
     l->pause_ms = 0;
+}
+
+static void open_now(struct link *l) {
+    link_frame_open(l);
+    l->state = LINK_OPENING;
+    l->at_ms = link_now_ms();
+}
+
+/* The hand-shake is over. Whoever isn't believed is not asked again, nor in plain. */
+static void shaken(struct link *l) {
+    struct err e = {0};
+    l->fd = link_tls_end(take_ptr(&l->shake), &e);
+    if (l->fd >= 0) {
+        open_now(l);
+        return;
+    }
+    bool knows_none = e.code == E_TLS || e.code == E_UNREACHABLE, may_be_plain = link_tls_may_be_plain(l->s->tls);
+    l->is_plain = knows_none && may_be_plain;
+    if (e.code == E_NO_PROOF || (e.code == E_TLS && !may_be_plain))
+        link_fail(l, e.code, "%s", e.text);
+    else
+        broken(l, e.text);
 }
 
 /* The connection stands, or does not. */
@@ -155,15 +185,21 @@ static void connected(struct link *l) {
         broken(l, strerror(error ? error : errno));
         return;
     }
-    link_frame_open(l);
-    l->state = LINK_OPENING;
-    l->at_ms = link_now_ms();
+    if (!l->s->tls || l->is_plain) {
+        l->is_plain = false;
+        open_now(l);
+        return;
+    }
+    l->state = LINK_SHAKING;
+    l->shake = link_tls_begin(l->s->tls, l->fd, l->s->ticket[l->index].place->address, &l->fd);
 }
 
 short link_events(const struct link *l) {
     switch (l->state) {
     case LINK_CONNECTING:
         return POLLOUT;
+    case LINK_SHAKING:
+        return POLLIN;
     case LINK_OPENING:
     case LINK_OPEN:
     case LINK_LEAVING:
@@ -184,6 +220,7 @@ int64_t link_deadline_ms(const struct link *l) {
     case LINK_WAITING:
         return l->at_ms;
     case LINK_CONNECTING:
+    case LINK_SHAKING:
     case LINK_OPENING:
         return hello_ends_ms(l);
     case LINK_LEAVING:
@@ -298,6 +335,12 @@ void link_ready(struct link *l, short revents) {
     if (l->state == LINK_CONNECTING) {
         if (revents & (POLLOUT | POLLERR | POLLHUP))
             connected(l);
+        if (l->state == LINK_OPENING)
+            write_out(l);
+        return;
+    }
+    if (l->state == LINK_SHAKING) {
+        shaken(l);
         if (l->state == LINK_OPENING)
             write_out(l);
         return;

@@ -3,7 +3,7 @@
  * One node of a step: its connection, what was received of each stream, what waits to be sent. Inside libspur; see
  * spur/stream.h.
  *
- *     WAITING --time--> CONNECTING --> OPENING --WELCOME--> OPEN --DONE--> LEAVING (BYE is sent) --> OVER
+ *     WAITING --time--> CONNECTING (--> SHAKING, TLS) --> OPENING --WELCOME--> OPEN --DONE--> LEAVING (BYE is sent) --> OVER
  *        ^------------------+------------+-------------------'
  *                 broken: with a growing pause
  */
@@ -14,7 +14,7 @@
 #include "base/buf.h"
 #include "spur/stream.h"
 
-enum link_state { LINK_WAITING, LINK_CONNECTING, LINK_OPENING, LINK_OPEN, LINK_LEAVING, LINK_OVER };
+enum link_state { LINK_WAITING, LINK_CONNECTING, LINK_SHAKING, LINK_OPENING, LINK_OPEN, LINK_LEAVING, LINK_OVER };
 
 /* How far the output of a task is here, and what was acknowledged. */
 struct link_task {
@@ -28,6 +28,8 @@ struct link {
     uint32_t index;
     enum link_state state;
     int fd;
+    struct link_shake *shake; /* SHAKING: fd is its */
+    bool is_plain; /* the next connection is: the node knows no TLS */
     int64_t at_ms;    /* WAITING: when to try again; CONNECTING, OPENING: since when */
     int64_t first_ms; /* of the first try */
     uint64_t pause_ms;
@@ -65,6 +67,8 @@ struct spur_streams {
     uint32_t rows, columns;
     int64_t over_ms; /* the step is over since; 0: it is not */
     bool is_stalled;
+    struct link_tls *tls; /* NULL: off */
+    struct err tls_why;   /* code 0: it is as spur.conf says */
     uint8_t *spare; /* a read buffer that no link holds */
 };
 

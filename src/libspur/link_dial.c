@@ -66,6 +66,16 @@ int link_dial(const struct node_place *place, int *out_fd, struct err *e) {
     return *out_fd >= 0 ? 0 : err_set(e, E_UNREACHABLE, "%s: %s", place->address, strerror(error));
 }
 
+uint32_t link_local_port(int fd) {
+    struct sockaddr_storage ours;
+    socklen_t n = sizeof(ours);
+    if (getsockname(fd, (struct sockaddr *)&ours, &n))
+        return 0;
+    return ours.ss_family == AF_INET    ? ntohs(((const struct sockaddr_in *)&ours)->sin_port)
+           : ours.ss_family == AF_INET6 ? ntohs(((const struct sockaddr_in6 *)&ours)->sin6_port)
+                                        : 0;
+}
+
 /* A datagram socket that is connected has a local address; nothing is sent. */
 const char *spur_local_address(const struct node_place *place, struct arena *a) {
     char port[8], text[NI_MAXHOST];

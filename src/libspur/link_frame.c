@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "libspur/link_dial.h"
 
 #define RING_SIZE STREAM_WINDOW
 
@@ -26,8 +27,10 @@ void link_frame_open(struct link *l) {
     const struct spur_streams *s = l->s;
     const struct step_ticket_signed *t = &s->ticket[l->index];
     auto_arena a = {0};
+    struct stream_launch launch = s->launch ? *s->launch : (struct stream_launch){0};
+    launch.launch_port = link_local_port(l->fd);
     struct stream_open open = {.ticket = s->ticket_text, .n_ticket = s->n_ticket_text, .signature = t->signature,
-                               .n_signature = t->n_signature, .launch = s->launch, .resume = l->was_welcome,
+                               .n_signature = t->n_signature, .launch = s->launch ? &launch : NULL, .resume = l->was_welcome,
                                .no_input = s->no_input};
     if (l->was_welcome)
         add_marks(l, &a, &open);
@@ -129,7 +132,7 @@ static enum link_dealt deal_ack(struct link *l, const struct stream_ack *a) {
 /* The node is ours: what it has of the input counts from now on. */
 static enum link_dealt deal_welcome(struct link *l, const struct stream_welcome *w) {
     struct spur_streams *s = l->s;
-    uint64_t have = 0;
+    uint64_t have = s->launch || s->file ? 0 : l->in_sent; /* who attaches goes on behind what it sent */
     for (uint32_t i = 0; i < w->n_have; i++)
         if (w->have[i].number == STREAM_IN)
             have = MAX(have, w->have[i].offset);

@@ -7,6 +7,7 @@
 #include "base/str.h"
 #include "libspur/link.h"
 #include "libspur/link_dial.h"
+#include "libspur/link_tls.h"
 
 #define RING_SIZE STREAM_WINDOW
 #define GIVE_UP_MS 60000
@@ -68,6 +69,7 @@ struct spur_streams *spur_streams_new(const struct spur_streams_conf *conf) {
     s->link = xcalloc(MAX(s->n_links, 1u), sizeof(*s->link));
     if (s->takes_input)
         s->ring = xmalloc(RING_SIZE);
+    link_tls_new(&s->tls, &s->tls_why);
     place_tasks(s, conf->step);
     for (uint32_t i = 0; i < s->n_links; i++)
         link_init(s, i);
@@ -79,6 +81,7 @@ void spur_streams_free(struct spur_streams *s) {
         return;
     for (uint32_t i = 0; i < s->n_links; i++)
         link_fini(&s->link[i]);
+    link_tls_free(s->tls);
     free(s->link);
     free(s->task);
     free(s->ring);

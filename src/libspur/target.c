@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * spur.conf is read for four keys only, and without the checks that the controller makes: a command must work with
- * the file of a newer or older controller. It isn't read at all where the environment names the controllers.
+ * spur.conf is read for a few keys only, and without the checks that the controller makes: a command must work with
+ * the file of a newer or older controller. It isn't read where the environment names local sockets alone.
  */
 #include "libspur/target.h"
 
@@ -14,13 +14,13 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "io/rpc/rpc.h"
+#include "io/loop/address.h"
 #include "io/toml/toml.h"
 
 #define CONF_MAX (1u << 20)
 #define STATE_DIR "/var/spool/spur" /* spurctld's own default */
 
-static const struct tree *find(const struct tree *table, const char *key) {
+const struct tree *target_child(const struct tree *table, const char *key) {
     for (size_t i = 0; table && table->kind == TREE_TABLE && i < table->n_children; i++)
         if (str_eq(table->child[i]->key, key))
             return table->child[i];
@@ -41,7 +41,7 @@ static void add(struct str *list, const char *text) {
 static int normalise(const char *list, uint32_t port, char **out, struct err *e) {
     autofree char **address = NULL;
     size_t n;
-    int rc = rpc_addresses_parse(list, (uint16_t)port, &address, &n, e);
+    int rc = addresses_parse(list, (uint16_t)port, &address, &n, e);
     if (rc)
         return rc;
     auto_str text = {0};
@@ -59,18 +59,32 @@ static uint32_t port_of(const char *listen) {
 
 /* The local socket as spurctld places it. */
 static char *socket_of(const struct tree *controller) {
-    const char *socket = text_of(find(controller, "socket"));
+    const char *socket = text_of(target_child(controller, "socket"));
     if (socket)
         return xasprintf("%s", str_starts(socket, "unix:") ? socket + 5 : socket);
-    const char *dir = text_of(find(controller, "state_dir"));
+    const char *dir = text_of(target_child(controller, "state_dir"));
     return xasprintf("%s/spurctld.sock", dir ? dir : STATE_DIR);
 }
 
+/* The members among themselves use another port, so only their hosts count. Whether there were any. */
+static bool add_peers(struct str *list, const struct tree *peers) {
+    size_t n = list->n;
+    for (size_t i = 0; peers && peers->kind == TREE_ARRAY && i < peers->n_children; i++) {
+        const char *peer = text_of(peers->child[i]);
+        const char *colon = peer ? strrchr(peer, ':') : NULL;
+        if (!colon)
+            continue;
+        autofree char *host = xasprintf("%.*s", (int)(colon - peer), peer);
+        add(list, host);
+    }
+    return list->n > n;
+}
+
 int target_from_tree(const struct tree *root, bool (*exists)(const char *path), char **out, struct err *e) {
-    const struct tree *controller = find(root, "controller");
-    const struct tree *hosts = find(controller, "hosts");
+    const struct tree *controller = target_child(root, "controller");
+    const struct tree *hosts = target_child(controller, "hosts");
     autofree char *socket = socket_of(controller);
-    uint32_t port = port_of(text_of(find(controller, "listen_addr")));
+    uint32_t port = port_of(text_of(target_child(controller, "listen_addr")));
     auto_str list = {0};
     if (exists(socket)) {
         str_add(&list, "unix:");
@@ -83,7 +97,7 @@ int target_from_tree(const struct tree *root, bool (*exists)(const char *path), 
             return err_set(e, E_CONFIG, "line %u: controller.hosts takes host names", hosts->child[i]->line);
         add(&list, hosts->child[i]->string);
     }
-    if (!text_of(hosts) && !(hosts && hosts->kind == TREE_ARRAY && hosts->n_children))
+    if (!text_of(hosts) && !(hosts && hosts->kind == TREE_ARRAY && hosts->n_children) && !add_peers(&list, target_child(controller, "peers")))
         add(&list, "localhost");
     return normalise(list.p, port, out, e);
 }
@@ -92,9 +106,7 @@ static bool is_there(const char *path) {
     return access(path, F_OK) == 0;
 }
 
-static int read_conf(int fd, const char *path, char **out, struct err *e) {
-    auto_arena a = {0};
-    auto_str text = {0};
+static int read_text(int fd, const char *path, struct str *text, struct err *e) {
     char chunk[8192];
     ssize_t n;
     while ((n = read(fd, chunk, sizeof(chunk))) != 0) {
@@ -102,27 +114,40 @@ static int read_conf(int fd, const char *path, char **out, struct err *e) {
             continue;
         if (n < 0)
             return err_sys(e, "%s", path);
-        str_addn(&text, chunk, (size_t)n);
-        if (text.n > CONF_MAX)
+        str_addn(text, chunk, (size_t)n);
+        if (text->n > CONF_MAX)
             return err_set(e, E_CONFIG, "%s: larger than %u bytes", path, CONF_MAX);
     }
-    struct tree *root = NULL;
+    return 0;
+}
+
+int target_read_conf(struct arena *a, struct tree **out, const char **out_path, struct err *e) {
+    const char *given = getenv("SPUR_CONF");
+    const char *path = given && *given ? given : TARGET_CONF_PATH;
+    autoclose int fd = open(path, O_RDONLY | O_CLOEXEC);
+    auto_str text = {0};
     struct err why = {0};
-    int rc = toml_parse(str_text(&text), text.n, &a, &root, &why);
-    if (!rc)
-        rc = target_from_tree(root, is_there, out, &why);
+    *out = NULL;
+    *out_path = path;
+    if (fd < 0)
+        return given && *given ? err_sys(e, "%s", path) : 0;
+    int rc = read_text(fd, path, &text, e);
+    if (rc)
+        return rc;
+    rc = toml_parse(str_text(&text), text.n, a, out, &why);
     return rc ? err_set(e, rc, "%s: %s", path, why.text) : 0;
 }
 
 static int from_file(char **out, struct err *e) {
-    const char *given = getenv("SPUR_CONF");
-    const char *path = given && *given ? given : TARGET_CONF_PATH;
-    autoclose int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd >= 0)
-        return read_conf(fd, path, out, e);
-    if (given && *given)
-        return err_sys(e, "%s", path);
-    return target_from_tree(NULL, is_there, out, e);
+    auto_arena a = {0};
+    struct tree *root;
+    const char *path;
+    struct err why = {0};
+    int rc = target_read_conf(&a, &root, &path, e);
+    if (rc)
+        return rc;
+    rc = target_from_tree(root, is_there, out, &why);
+    return rc ? err_set(e, rc, "%s: %s", path, why.text) : 0;
 }
 
 int target_find(const char *asked, char **out, struct err *e) {

@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 
+#include "base/arena.h"
 #include "base/err.h"
 #include "base/tree.h"
 
@@ -15,6 +16,10 @@
 
 /* `asked` may be NULL. The caller frees *out: "unix:/path,host:port,…". */
 int target_find(const char *asked, char **out, struct err *e);
+
+/* SPUR_CONF, or the default file: *out is NULL where that one isn't there. *out_path is static or the environment's. */
+int target_read_conf(struct arena *a, struct tree **out, const char **out_path, struct err *e);
+const struct tree *target_child(const struct tree *table, const char *key); /* NULL: there is none */
 
 /* What a parsed spur.conf says; used by target_find. `exists` answers whether the local socket is there. */
 int target_from_tree(const struct tree *root, bool (*exists)(const char *path), char **out, struct err *e);

@@ -61,6 +61,7 @@ bool cli_options(struct cli *c, const struct opt_table *t, void *ctx, struct opt
         opt_bad(r, 1, "Unrecognized option: %s", r->words.p[0]);
         ok = false;
     }
+    c->stale = r->stale;
     if (!ok) {
         *exit_code = cli_stop(r);
     } else if (!cli_clusters(c, r, !str_eq(c->prog, "scancel") && !str_eq(c->prog, "sacct"))) {
@@ -81,7 +82,8 @@ static bool is_verbose(const struct cli *c) {
 }
 
 int cli_call(struct cli *c, enum wire_method m, const void *request, void *reply, struct err *e) {
-    int rc = c->client ? 0 : spur_open(NULL, &c->client, e);
+    const struct spur_options options = {.stale = c->stale};
+    int rc = c->client ? 0 : spur_open(&options, &c->client, e);
     if (rc)
         return rc;
     rc = spur_call(c->client, m, request, &c->arena, reply, e);

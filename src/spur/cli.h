@@ -24,6 +24,7 @@ struct cli {
     char **typed; /* the whole command line as typed, for SubmitLine */
     int n_typed;
     const char *cluster; /* asked for by -M; NULL: not */
+    bool stale;          /* --stale: reads that any controller answers without asking the leader */
 };
 
 /* "PROG: error: …" on stderr. */

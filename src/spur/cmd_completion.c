@@ -12,6 +12,7 @@
 #include "spur/job_fields.h"
 #include "spur/node_fields.h"
 #include "spur/sacct.h"
+#include "spur/scontrol.h"
 
 #define ASK_MS 1500 /* somebody waits for the key that was pressed */
 
@@ -95,7 +96,7 @@ static void print_users(void) {
 static void print_states(void) {
     for (uint32_t i = 0; i < JOB_N_STATES; i++)
         puts(job_state_name(i));
-    puts("COMPLETING\nCONFIGURING\nall");
+    puts("COMPLETING\nCONFIGURING\nSTOPPED\nSPECIAL_EXIT\nall");
 }
 
 static void print_signals(void) {
@@ -128,6 +129,8 @@ static int print_values(struct completion *s, const char *command) {
     const char *kind = s->values;
     if (str_eq(kind, "partitions"))
         print_partitions(s->c);
+    else if (str_eq(kind, "keywords"))
+        scontrol_print_keywords();
     else if (str_eq(kind, "nodes"))
         print_nodes(s->c);
     else if (str_eq(kind, "jobs"))

@@ -21,10 +21,10 @@ struct options {
 static const struct opt_row rows[] = {
     {"agents", 0, NULL, OPT_BOOL, 0, AT(agents), NULL, NULL, "print the command line of each node's agent instead"},
     {"conf", 0, "file", OPT_TEXT, 0, AT(conf), NULL, NULL, "slurm.conf (default: SLURM_CONF, else /etc/slurm/slurm.conf)"},
-    {"help", 'h', NULL, OPT_HELP, 0, 0, NULL, NULL, "show this help"},
+    OPT_ROW_HELP,
     {"output", 'o', "file", OPT_TEXT, 0, AT(output), NULL, NULL, "write there, not to the output"},
     {"quiet", 'q', NULL, OPT_BOOL, 0, AT(quiet), NULL, NULL, "don't tell what could not be carried over"},
-    {"usage", 0, NULL, OPT_USAGE, 0, 0, NULL, NULL, "show a short usage"},
+    OPT_ROW_USAGE,
 };
 
 const struct opt_table *cmd_import_options(void) {

@@ -21,10 +21,10 @@ struct node_verb {
 #define AT(field) offsetof(struct node_verb, field)
 static const struct opt_row rows[] = {
     {"force", 'f', NULL, OPT_BOOL, 0, AT(force), NULL, NULL, "remove: jobs that run there are ended, as of a node that failed"},
-    {"help", 'h', NULL, OPT_HELP, 0, 0, NULL, NULL, "show this help"},
+    OPT_ROW_HELP,
     {"reason", 'r', "text", OPT_TEXT, 0, AT(reason), NULL, NULL, "drain, remove: why"},
-    {"usage", 0, NULL, OPT_USAGE, 0, 0, NULL, NULL, "show a short usage"},
-    {"version", 'V', NULL, OPT_VERSION, 0, 0, NULL, NULL, "show the version"},
+    OPT_ROW_USAGE,
+    OPT_ROW_VERSION,
 };
 
 const struct opt_table *cmd_node_options(void) {

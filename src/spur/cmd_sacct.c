@@ -22,6 +22,10 @@
 
 #define DEFAULT_FORMAT "jobid,jobname,partition,account,alloccpus,state,exitcode"
 #define BRIEF_FORMAT "jobid,state,exitcode"
+/* Slurm's, less what is not measured here */
+#define LONG_FORMAT                                                                                                    \
+    "jobid,jobidraw,jobname,partition,maxrss,maxrssnode,maxrsstask,averss,mincpu,mincpunode,mincputask,avecpu,ntasks," \
+    "alloccpus,elapsed,state,exitcode,reqmem,reqtres,alloctres"
 
 struct life {
     uint32_t job_id;
@@ -33,7 +37,7 @@ struct sacct {
     struct str format, jobs; /* options that may be repeated add up */
     const char *since_text, *until_text, *state_list, *user_list, *part_list, *name_list, *account_list, *qos_list;
     const char *node_list, *delimiter, *json_version;
-    bool all_users, allocations, brief, duplicates, help_format, no_header, parsable, parsable2, array, json, truncate;
+    bool all_users, allocations, brief, long_list, duplicates, help_format, no_header, parsable, parsable2, array, json, truncate;
     const char *const *users;
     uint32_t n_users, states; /* 0: any */
     char unit; /* of job_env */
@@ -89,12 +93,12 @@ static const struct opt_row rows[] = {
     {"format", 'o', "format", OPT_CALL, 0, 0, add_text, "FORMAT", "columns: NAME[%[-]WIDTH],… (see -e)"},
     {"gid", 'g', "group(s)", OPT_TEXT, 0, AT(more.groups), NULL, NULL, "only jobs of these groups"},
     {"group", 0, "group(s)", OPT_TEXT, OPT_HIDDEN, AT(more.groups), NULL, NULL, ""},
-    {"help", 'h', NULL, OPT_HELP, 0, 0, NULL, NULL, "show this help"},
+    OPT_ROW_HELP,
     {"helpformat", 'e', NULL, OPT_BOOL, 0, AT(help_format), NULL, NULL, "list the columns there are"},
     {"jobs", 'j', "job(s)", OPT_CALL, 0, 0, add_text, NULL, "only these jobs, tasks of arrays (12_3), steps (12.0, 12.batch)"},
     {"json", 0, "version", OPT_CALL, OPT_MAYBE, 0, set_json, NULL, "all of it, as JSON (list: which versions there are)"},
     {"local", 0, NULL, OPT_NOT_YET},
-    {"long", 'l', NULL, OPT_NOT_YET},
+    {"long", 'l', NULL, OPT_BOOL, 0, AT(long_list), NULL, NULL, "many columns: what was asked for, given and used"},
     {"name", 0, "jobname(s)", OPT_TEXT, 0, AT(name_list), NULL, NULL, "only jobs of these names"},
     {"ncpus", 'i', "n[-max]", OPT_TEXT, 0, AT(more.cpus), NULL, NULL, "only jobs with so many CPUs"},
     {"nnodes", 'I', "n[-max]", OPT_TEXT, 0, AT(more.nodes), NULL, NULL, "only jobs with so many nodes"},
@@ -106,6 +110,7 @@ static const struct opt_row rows[] = {
     {"partition", 'r', "partition(s)", OPT_TEXT, 0, AT(part_list), NULL, NULL, "only jobs of these partitions"},
     {"qos", 'q', "qos(s)", OPT_TEXT, 0, AT(qos_list), NULL, NULL, "only jobs of these QOS"},
     {"reason", 'R', "list", OPT_TEXT, 0, AT(more.reasons), NULL, NULL, "only jobs with one of these reasons"},
+    OPT_ROW_STALE,
     {"starttime", 'S', "time", OPT_TEXT, 0, AT(since_text), NULL, NULL, "jobs that were there behind this time"},
     {"state", 's', "state(s)", OPT_TEXT, 0, AT(state_list), NULL, NULL, "only jobs that were in these states then"},
     {"timelimit-max", 'K', "time", OPT_TEXT, 0, AT(more.limit_max), NULL, NULL, "with -k: up to this limit"},
@@ -113,11 +118,11 @@ static const struct opt_row rows[] = {
     {"truncate", 'T', NULL, OPT_BOOL, 0, AT(truncate), NULL, NULL, "times no earlier than -S and no later than -E"},
     {"uid", 0, "user(s)", OPT_TEXT, OPT_HIDDEN, AT(user_list), NULL, NULL, ""},
     {"units", 0, "K|M|G|T|P", OPT_CALL, 0, 0, set_unit, NULL, "sizes in this unit"},
-    {"usage", 0, NULL, OPT_USAGE, 0, 0, NULL, NULL, "show a short usage"},
+    OPT_ROW_USAGE,
     {"use-local-uid", 0, NULL, OPT_NOT_YET},
     {"user", 'u', "user(s)", OPT_TEXT, 0, AT(user_list), NULL, NULL, "only jobs of these users"},
     {"verbose", 'v', NULL, OPT_NOT_YET},
-    {"version", 'V', NULL, OPT_VERSION, 0, 0, NULL, NULL, "show the version"},
+    OPT_ROW_VERSION,
     {"wckeys", 'W', "list", OPT_NOT_YET},
     {"whole-hetjob", 0, "yes|no", OPT_NOT_YET, OPT_MAYBE},
     {"yaml", 0, "version", OPT_NOT_YET, OPT_MAYBE},
@@ -125,7 +130,7 @@ static const struct opt_row rows[] = {
 
 const struct opt_table *cmd_sacct_options(void) {
     static const struct opt_table t = {
-        .usage = "[OPTIONS]", .brief = "[-abehnpPX] [-A accounts] [-E time] [-j jobs] [-N nodes] [-o format]\n"
+        .usage = "[OPTIONS]", .brief = "[-abehlnpPX] [-A accounts] [-E time] [-j jobs] [-N nodes] [-o format]\n"
         "     [-q qos] [-r partitions] [-s states] [-S time] [-u users] [--name names] [--delimiter text]",
         .row = rows, .n = ARRAY_LEN(rows), .usage_exit = 1, .env_prefix = {"SACCT_"},
         .note = "Without -S the jobs since midnight are shown, with -j all of them, with -s those of now."};
@@ -395,7 +400,8 @@ static void list_fields(void) {
 
 static int run(struct sacct *s) {
     struct table t;
-    const char *bad = NULL, *format = s->format.n ? s->format.p : s->brief ? BRIEF_FORMAT : DEFAULT_FORMAT;
+    const char *bad = NULL, *format = s->format.n ? s->format.p : s->long_list ? LONG_FORMAT
+                                             : s->brief ? BRIEF_FORMAT : DEFAULT_FORMAT;
     size_t n_bad = 0;
     struct sacct_style style = {.no_header = s->no_header, .parsable = s->parsable || s->parsable2,
                                 .no_ending = s->parsable2, .delimiter = s->delimiter ? s->delimiter : "|"};

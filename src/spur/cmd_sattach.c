@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * sattach: the output of a step that runs already. Its input stays srun's.
+ * sattach: the output of a step that runs already, and more input for it, beside srun's.
  */
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -67,10 +69,18 @@ static void show_layout(const struct step *step) {
     }
 }
 
+/* Input that is /dev/null from the start is none: a sattach that only looks on ends nobody's input. */
+static int input_fd(void) {
+    struct stat st;
+    bool is_none = fstat(STDIN_FILENO, &st) || (S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 3));
+    return is_none ? -1 : STDIN_FILENO;
+}
+
 static int attach(struct sattach *s, const struct job_name *name) {
     struct cli *c = s->run.job.c;
     struct err e = {0};
-    struct srun_step st = {.s = &s->run, .job_id = name->target.job_id, .is_attach = true, .in_fd = -1,
+    struct srun_step st = {.s = &s->run, .job_id = name->target.job_id, .is_attach = true, .in_fd = input_fd(),
+                           .in_task = STREAM_ALL_TASKS,
                            .only_task = {s->filter[STREAM_OUT], s->filter[STREAM_ERR]}};
     struct attach_request request = {.job_id = name->target.job_id, .step_id = name->step_id + 1};
     int rc = srun_call(c, WIRE_Controller_Attach, &request, &st.reply, &e);

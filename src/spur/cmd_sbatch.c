@@ -192,6 +192,8 @@ static int submit(struct sbatch *s, const struct buf *script) {
         return refuse(s->c, e.text);
     extern char **environ;
     sbatch_env(s, (const char *const *)environ, &env);
+    if (!sbatch_env_file(s, &env))
+        return 1;
     spur_token(token);
     struct submit_request request = {
         .token = token, .n_token = sizeof(token), .spec = &s->spec, .script = script->p,

@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <lz4frame.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,23 +12,38 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "base/mem.h"
 #include "spur/command.h"
 #include "spur/srun.h"
 #include "spur/stream.h"
 
+#define PACK_BYTES 65536
+
 struct sbcast {
     struct cli *c;
-    bool force, preserve;
+    bool force, preserve, compress;
     uint32_t verbose, timeout_secs;
     const char *job;
     /* while it is sent: */
     struct spur_streams *streams;
     const struct step_ticket_signed *tickets;
     int fd, rc;
-    uint64_t left;
-    bool input_ended;
+    uint64_t left;       /* of the file, not read yet */
+    LZ4F_cctx *packer;   /* NULL: the bytes go as they are */
+    struct buf packed;   /* from packed_at on not handed over yet */
+    size_t packed_at;
+    bool packed_all, input_ended;
 };
+
+/* Slurm goes on without compression where it doesn't know the word. */
+static int set_compress(struct opt_run *r, const struct opt_row *o, const char *value) {
+    struct sbcast *s = r->ctx;
+    s->compress = !value || !*value || strcasecmp(value, "lz4") == 0;
+    if (!s->compress && strcasecmp(value, "none") != 0)
+        cli_error(s->c, "Compression type '%s' unknown, disabling compression support.", value);
+    return 0;
+}
 
 static int set_timeout(struct opt_run *r, const struct opt_row *o, const char *value) {
     uint64_t secs;
@@ -39,7 +55,7 @@ static int set_timeout(struct opt_run *r, const struct opt_row *o, const char *v
 
 #define B(field) offsetof(struct sbcast, field)
 static const struct opt_row rows[] = {
-    {"compress", 'C', "lib", OPT_NOT_YET, OPT_MAYBE, 0, NULL, "COMPRESS"},
+    {"compress", 'C', "lib", OPT_CALL, OPT_MAYBE, 0, set_compress, "COMPRESS", "compress the file on its way: lz4 (default), none"},
     {"exclude", 0, "paths", OPT_NOT_YET, 0, 0, NULL, "EXCLUDE"},
     {"fanout", 'F', "n", OPT_NOT_YET, 0, 0, NULL, "FANOUT"},
     {"force", 'f', NULL, OPT_BOOL, 0, B(force), NULL, "FORCE", "replace the file where it is there"},
@@ -55,7 +71,7 @@ static const struct opt_row rows[] = {
 };
 
 const struct opt_table *cmd_sbcast_options(void) {
-    static const struct opt_table t = {.usage = "[OPTIONS...] SOURCE DEST", .brief = "[-fjptv] SOURCE DEST",
+    static const struct opt_table t = {.usage = "[OPTIONS...] SOURCE DEST", .brief = "[-Cfjptv] SOURCE DEST",
                                        .row = rows, .n = ARRAY_LEN(rows), .usage_exit = 1, .env_prefix = {"SBCAST_"}};
     return &t;
 }
@@ -114,26 +130,66 @@ static void on_failed(void *arg, uint32_t node, const struct err *why) {
 
 /* ---- sending ---- */
 
-/* A file that became shorter meanwhile can't be sent as it was announced. */
+/* Up to `room` bytes of the file, 0 at its end; negative: said why not. One that became shorter meanwhile can't be sent as it
+ * was announced. */
+static ssize_t read_plain(struct sbcast *s, uint8_t *to, size_t room) {
+    size_t wanted = (size_t)MIN((uint64_t)room, s->left);
+    ssize_t n = fd_read(s->fd, to, wanted);
+    if (n < 0 || (!n && wanted)) {
+        cli_error(s->c, "Can't read the file: %s", n ? strerror(errno) : "it became shorter");
+        return -1;
+    }
+    s->left -= (uint64_t)n;
+    return n;
+}
+
+/* One more piece of the frame, or its end. */
+static bool pack_more(struct sbcast *s) {
+    uint8_t plain[PACK_BYTES];
+    ssize_t n = read_plain(s, plain, sizeof(plain));
+    if (n < 0)
+        return false;
+    s->packed.n = s->packed_at = 0;
+    size_t room = LZ4F_compressBound(sizeof(plain), NULL);
+    uint8_t *to = buf_reserve(&s->packed, room);
+    size_t got = n ? LZ4F_compressUpdate(s->packer, to, room, plain, (size_t)n, NULL) : LZ4F_compressEnd(s->packer, to, room, NULL);
+    must(!LZ4F_isError(got));
+    s->packed.n = got;
+    s->packed_all = n == 0;
+    return true;
+}
+
+static ssize_t read_packed(struct sbcast *s, uint8_t *to, size_t room) {
+    while (s->packed_at == s->packed.n && !s->packed_all)
+        if (!pack_more(s))
+            return -1;
+    size_t n = MIN(room, s->packed.n - s->packed_at);
+    memcpy(to, s->packed.p + s->packed_at, n);
+    s->packed_at += n;
+    return (ssize_t)n;
+}
+
 static bool read_file(struct sbcast *s) {
     size_t room;
     uint8_t *to;
     while (!s->input_ended && (to = spur_streams_input_room(s->streams, &room)) && room) {
-        ssize_t n = s->left ? read(s->fd, to, (size_t)MIN((uint64_t)room, s->left)) : 0;
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0 || (!n && s->left)) {
-            cli_error(s->c, "Can't read the file: %s", n ? strerror(errno) : "it became shorter");
+        ssize_t n = s->packer ? read_packed(s, to, room) : read_plain(s, to, room);
+        if (n < 0)
             return false;
-        }
         spur_streams_input_add(s->streams, (size_t)n);
-        s->left -= (uint64_t)n;
-        if (!s->left) {
+        s->input_ended = n == 0;
+        if (s->input_ended)
             spur_streams_input_end(s->streams);
-            s->input_ended = true;
-        }
     }
     return true;
+}
+
+static void begin_packing(struct sbcast *s) {
+    size_t room = LZ4F_HEADER_SIZE_MAX;
+    must(!LZ4F_isError(LZ4F_createCompressionContext(&s->packer, LZ4F_VERSION)));
+    size_t got = LZ4F_compressBegin(s->packer, buf_reserve(&s->packed, room), room, NULL);
+    must(!LZ4F_isError(got));
+    s->packed.n = got;
 }
 
 static int send_file(struct sbcast *s, const struct step_reply *reply, const struct stream_file *file) {
@@ -144,6 +200,8 @@ static int send_file(struct sbcast *s, const struct step_reply *reply, const str
     s->streams = spur_streams_new(&conf);
     s->tickets = reply->tickets;
     s->left = file->size;
+    if (file->packing == STREAM_PACKING_LZ4)
+        begin_packing(s);
     struct pollfd *fds = xcalloc(MAX(reply->n_tickets, 1u), sizeof(*fds));
     while (spur_streams_left(s->streams)) {
         if (!read_file(s)) {
@@ -157,6 +215,8 @@ static int send_file(struct sbcast *s, const struct step_reply *reply, const str
     }
     free(fds);
     spur_streams_free(s->streams);
+    LZ4F_freeCompressionContext(s->packer);
+    buf_fini(&s->packed);
     return s->rc;
 }
 
@@ -184,7 +244,8 @@ static int bcast(struct sbcast *s, uint32_t job_id, uint32_t step, const char *s
     if (is_folder)
         dest = arena_printf(&s->c->arena, "%s%s", dest, slash ? slash + 1 : source);
     struct stream_file file = {.path = whole_path(s, dest), .mode = st.st_mode & 07777, .force = s->force,
-                               .mtime_unix = s->preserve ? st.st_mtime : 0, .size = (uint64_t)st.st_size};
+                               .mtime_unix = s->preserve ? st.st_mtime : 0, .size = (uint64_t)st.st_size,
+                               .packing = s->compress ? STREAM_PACKING_LZ4 : STREAM_PACKING_NONE};
     struct attach_request request = {.job_id = job_id, .step_id = step};
     struct step_reply reply = {0};
     int rc = srun_call(s->c, WIRE_Controller_Attach, &request, &reply, &e);

@@ -26,10 +26,12 @@ struct scancel {
     bool me, batch, full, ctld, hurry, interactive;
     uint32_t quiet, verbose;
     uint32_t signal; /* 0: end the jobs */
-    const struct job_name *names; /* as typed */
+    const struct job_name *names;
+    const char *const *typed; /* the names' words */
     uint32_t n_names;
     VEC(struct job_target) targets; /* what is asked for in the end */
     VEC(struct step_ref) steps;
+    VEC(const char *) target_words, step_words; /* how -v calls them; NULL: by their numbers */
 };
 
 /* Typed: yes. Of a variable: true or false, as Slurm's. */
@@ -136,6 +138,7 @@ static bool read_name(struct scancel *s, const char *word, struct job_name *out)
 static bool read_names(struct scancel *s, const char *const *word, size_t n_words) {
     uint32_t n = 0;
     VEC(struct job_name) names = {0};
+    VEC(const char *) typed = {0};
     bool ok = true;
     for (size_t i = 0; ok && i < n_words; i++) {
         const char *const *one = cli_job_words(s->c, word[i], &n);
@@ -145,13 +148,17 @@ static bool read_names(struct scancel *s, const char *const *word, size_t n_word
             if (digits && str_eq(one[k] + digits, "_"))
                 continue;
             ok = read_name(s, one[k], &name);
-            if (ok)
-                vec_push(&names, name);
+            if (!ok)
+                break;
+            vec_push(&names, name);
+            vec_push(&typed, one[k]);
         }
     }
     s->names = arena_memdup(&s->c->arena, names.p, names.n * sizeof(*names.p));
+    s->typed = arena_memdup(&s->c->arena, typed.p, typed.n * sizeof(*typed.p));
     s->n_names = (uint32_t)names.n;
     vec_fini(&names);
+    vec_fini(&typed);
     return ok;
 }
 
@@ -179,18 +186,30 @@ static bool read_all(struct scancel *s, struct opt_run *r) {
 
 /* ---- what is asked for ---- */
 
-static void add_step(struct scancel *s, const struct job_name *n) {
+/* A job that was named by its second id is called so. */
+static const char *word_of(const struct scancel *s, uint32_t i) {
+    return cli_is_sluid(s->typed[i]) ? s->typed[i] : NULL;
+}
+
+static void add_step(struct scancel *s, uint32_t i) {
+    const struct job_name *n = &s->names[i];
     struct step_ref ref = {.job_id = n->target.job_id, .step_id = n->step_id};
     ref.array_task = n->target.n_tasks ? n->target.tasks[0].first + 1 : 0;
     vec_push(&s->steps, ref);
+    vec_push(&s->step_words, word_of(s, i));
+}
+
+static void add_target(struct scancel *s, const struct job_target *t, const char *word) {
+    vec_push(&s->targets, *t);
+    vec_push(&s->target_words, word);
 }
 
 static void take_names(struct scancel *s) {
     for (uint32_t i = 0; i < s->n_names; i++) {
         if (s->names[i].has_step)
-            add_step(s, &s->names[i]);
+            add_step(s, i);
         else
-            vec_push(&s->targets, s->names[i].target);
+            add_target(s, &s->names[i].target, word_of(s, i));
     }
 }
 
@@ -225,7 +244,7 @@ static bool take_steps(struct scancel *s, const struct job *j) {
                                                          : j->id == t->job_id);
         any |= s->names[i].has_step && is_it;
         if (is_it && (!s->interactive || confirm(j, &s->names[i])))
-            add_step(s, &s->names[i]);
+            add_step(s, i);
     }
     return any;
 }
@@ -242,7 +261,7 @@ static void take_job(struct scancel *s, const struct job *j) {
         t.n_tasks = 1;
     }
     if (!s->interactive || confirm(j, NULL))
-        vec_push(&s->targets, t);
+        add_target(s, &t, NULL);
 }
 
 /* Those that the filters select. */
@@ -288,7 +307,8 @@ static int tell(const struct scancel *s, const struct results *reply) {
     return exit_code;
 }
 
-static void say_one(const struct scancel *s, const char *what, const char *id) {
+static void say_one(const struct scancel *s, const char *what, const char *word, const char *id) {
+    id = word ? word : id;
     if (s->signal)
         cli_say(s->c, "Signal %u to %s %s", s->signal, what, id);
     else
@@ -306,7 +326,7 @@ static void say_all(const struct scancel *s) {
             array_print(t->tasks, t->n_tasks, &id);
             str_add(&id, is_one ? "" : "]");
         }
-        say_one(s, "job", id.p);
+        say_one(s, "job", s->target_words.p[i], id.p);
     }
     for (size_t i = 0; i < s->steps.n; i++) {
         const struct step_ref *r = &s->steps.p[i];
@@ -316,7 +336,7 @@ static void say_all(const struct scancel *s) {
             str_addf(&id, "_%u", r->array_task - 1);
         str_addc(&id, '.');
         step_print_id(r->step_id, &id);
-        say_one(s, "step", id.p);
+        say_one(s, "step", s->step_words.p[i], id.p);
     }
 }
 
@@ -363,6 +383,8 @@ int cmd_scancel(struct cli *c) {
         exit_code = read_all(&s, &r) ? cancel(&s) : 1;
     vec_fini(&s.targets);
     vec_fini(&s.steps);
+    vec_fini(&s.target_words);
+    vec_fini(&s.step_words);
     opt_fini(&r);
     return exit_code;
 }

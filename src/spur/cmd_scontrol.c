@@ -29,32 +29,34 @@ static const struct opt_row rows[] = {
     {"all", 'a', NULL, OPT_BOOL, 0, AT(all), NULL, NULL, "all partitions (none is hidden)"},
     {"cluster", 'M', "name", OPT_CLUSTERS, 0, 0, NULL, NULL, "this cluster by its name, or all"},
     {"details", 'd', NULL, OPT_BOOL, 0, AT(details), NULL, NULL, "more of jobs and nodes: what they have where"},
-    {"future", 'F', NULL, OPT_BOOL, 0, AT(future), NULL, NULL, "nodes in state FUTURE too (there are none)"},
-    {"help", 'h', NULL, OPT_HELP, 0, 0, NULL, NULL, "show this help"},
+    {"future", 'F', NULL, OPT_BOOL, 0, AT(future), NULL, NULL, "nodes in state FUTURE too"},
+    OPT_ROW_HELP,
     {"hide", 0, NULL, OPT_CALL, 0, 0, set_hide, NULL, "no hidden partitions (the default)"},
     {"json", 0, "version", OPT_CALL, OPT_MAYBE, 0, set_json, NULL, "what show shows, as JSON (list: which versions there are)"},
     {"local", 0, NULL, OPT_NOT_YET},
     {"oneliner", 'o', NULL, OPT_BOOL, 0, AT(one_line), NULL, NULL, "a line for each record"},
     {"quiet", 'Q', NULL, OPT_BOOL, 0, AT(quiet), NULL, NULL, "no messages but errors"},
     {"sibling", 0, NULL, OPT_NOT_YET},
+    OPT_ROW_STALE,
     {"uid", 'u', "uid", OPT_NOT_YET},
-    {"usage", 0, NULL, OPT_USAGE, 0, 0, NULL, NULL, "show a short usage"},
+    OPT_ROW_USAGE,
     {"verbose", 'v', NULL, OPT_COUNT, 0, AT(verbose), NULL, NULL, "say more: which controller answers"},
-    {"version", 'V', NULL, OPT_VERSION, 0, 0, NULL, NULL, "show the version"},
+    OPT_ROW_VERSION,
     {"yaml", 0, "version", OPT_NOT_YET, OPT_MAYBE},
 };
 
 const struct opt_table *cmd_scontrol_options(void) {
     static const struct opt_table t = {
         .usage = "[OPTIONS...] [COMMAND...]", .brief = "[-ao] COMMAND [ARGUMENT...]", .row = rows,
-        .n = ARRAY_LEN(rows), .usage_exit = 1,
+        .n = ARRAY_LEN(rows), .usage_exit = 1, .words = "keywords",
         .note = "Valid <COMMAND> values are:\n"
                 "  show <ENTITY> [<ID>]      everything of it. ENTITY: config, hostlist, hostlistsorted, hostnames,\n"
                 "                            jobs, licenses, nodes, partitions, reservations, steps\n"
                 "  hold JOBS | uhold JOBS | release JOBS             keep jobs from starting, or no longer\n"
                 "  suspend JOBS | resume JOBS                        stop jobs that run, and let them go on\n"
-                "  requeue JOBS | requeuehold JOBS                   end jobs and queue them again\n"
+                "  requeue JOBS | requeuehold [State=SpecialExit] JOBS  end jobs and queue them again\n"
                 "  update JobId=JOBS KEY=VALUE…                      change jobs\n"
+                "  update StepId=STEP TimeLimit=TIME                 change the limit of a step that runs\n"
                 "  update NodeName=NODES State=… Reason=… KEY=VALUE… change nodes\n"
                 "  update PartitionName=NAME KEY=VALUE…              change a partition\n"
                 "  create PartitionName=NAME KEY=VALUE… | delete PartitionName=NAME\n"
@@ -66,6 +68,8 @@ const struct opt_table *cmd_scontrol_options(void) {
                 "  ping                                              which controller answers\n"
                 "  reconfigure                                       the controller reads its file again\n"
                 "  setdebug LEVEL                                    how much the controller logs\n"
+                "  shutdown [controller]                             the controller ends\n"
+                "  top JOBS                                          before its user's other jobs (administrators)\n"
                 "  token [lifespan=SECS] [username=NAME]             a token for use over TCP\n"
                 "  errnumstr NUMBER                                  what an error number of Slurm means\n"
                 "  version                                           show the version\n"
@@ -158,7 +162,7 @@ static int run_update(struct scontrol *s) {
         int (*fn)(struct scontrol *s);
     } of[] = {{"JobId", 1, scontrol_update_job}, {"JobName", 4, scontrol_update_job}, {"Name", 2, scontrol_update_job},
               {"NodeName", 2, scontrol_update_node}, {"PartitionName", 1, scontrol_update_part}, {"ReservationName", 1, NULL},
-              {"StepId", 1, NULL}, {"SuspendExcNodes", 8, NULL}};
+              {"StepId", 1, scontrol_update_step}, {"SuspendExcNodes", 8, NULL}};
     if (!s->n) {
         fprintf(stderr, "too few arguments for update keyword\n");
         return 1;
@@ -196,9 +200,18 @@ static const struct {
     {"errnumstr", 3, scontrol_errnumstr}, {"fsdampeningfactor", 2, NULL}, {"getaddrs", 4, scontrol_getaddrs}, {"getent", 4, NULL},
     {"listjobs", 5, NULL}, {"listpids", 5, scontrol_listpids}, {"liststeps", 5, NULL}, {"notify", 1, NULL}, {"pidinfo", 3, scontrol_pidinfo}, {"cluster", 2, NULL}, {"power", 3, NULL},
     {"reboot", 3, NULL}, {"requeue", 3, scontrol_requeue}, {"requeuehold", 8, scontrol_requeuehold}, {"resume", 3, scontrol_resume}, {"schedloglevel", 3, NULL},
-    {"setdebug", 8, scontrol_setdebug}, {"setdebugflags", 9, NULL}, {"shutdown", 8, NULL}, {"suspend", 2, scontrol_suspend}, {"takeover", 8, NULL},
-    {"top", 3, NULL}, {"update", 1, run_update}, {"wait_job", 2, scontrol_wait_job}, {"write", 5, scontrol_write},
+    {"setdebug", 8, scontrol_setdebug}, {"setdebugflags", 9, NULL}, {"shutdown", 8, scontrol_shutdown}, {"suspend", 2, scontrol_suspend}, {"takeover", 8, NULL},
+    {"top", 3, scontrol_top}, {"update", 1, run_update}, {"wait_job", 2, scontrol_wait_job}, {"write", 5, scontrol_write},
 };
+
+void scontrol_print_keywords(void) {
+    for (size_t i = 0; i < ARRAY_LEN(keywords); i++)
+        if (keywords[i].fn)
+            puts(keywords[i].word);
+    for (size_t i = 0; i < ARRAY_LEN(entities); i++)
+        if (entities[i].fn)
+            puts(entities[i].word);
+}
 
 static int run(struct scontrol *s, const char *keyword) {
     for (size_t i = 0; i < ARRAY_LEN(keywords); i++) {

@@ -30,14 +30,14 @@ static int set_json(struct opt_run *r, const struct opt_row *o, const char *valu
 static const struct opt_row rows[] = {
     {"all", 'a', NULL, OPT_BOOL, 0, AT(all), NULL, NULL, "all of it (as without it)"},
     {"cluster", 'M', "name", OPT_CLUSTERS, 0, 0, NULL, NULL, "this cluster by its name, or all"},
-    {"help", 'h', NULL, OPT_HELP, 0, 0, NULL, NULL, "show this help"},
+    OPT_ROW_HELP,
     {"json", 0, "version", OPT_CALL, OPT_MAYBE, 0, set_json, NULL, "as JSON (list: which versions there are)"},
     {"reset", 'r', NULL, OPT_BOOL, 0, AT(reset), NULL, NULL, "start counting anew"},
     {"sort-by-id", 'i', NULL, OPT_BOOL, 0, AT(by_id), NULL, NULL, "requests in the order of their numbers, users of their ids"},
     {"sort-by-time", 't', NULL, OPT_BOOL, 0, AT(by_time), NULL, NULL, "requests by the time that they took in all"},
     {"sort-by-time2", 'T', NULL, OPT_BOOL, 0, AT(by_mean), NULL, NULL, "requests by the time that one took"},
-    {"usage", 0, NULL, OPT_USAGE, 0, 0, NULL, NULL, "show a short usage"},
-    {"version", 'V', NULL, OPT_VERSION, 0, 0, NULL, NULL, "show the version"},
+    OPT_ROW_USAGE,
+    OPT_ROW_VERSION,
     {"yaml", 0, "version", OPT_NOT_YET, OPT_MAYBE},
 };
 

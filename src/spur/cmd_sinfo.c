@@ -40,8 +40,8 @@ static const struct opt_row rows[] = {
     {"exact", 'e', NULL, OPT_BOOL, 0, AT(exact), NULL, NULL, "put only nodes of equal sizes together"},
     {"federation", 0, NULL, OPT_NOT_YET},
     {"format", 'o', "format", OPT_CALL, 0, 0, set_format, "FORMAT", "columns by letter: %[.][WIDTH]LETTER…"},
-    {"future", 'F', NULL, OPT_NOT_YET},
-    {"help", 0, NULL, OPT_HELP, 0, 0, NULL, NULL, "show this help"},
+    {"future", 'F', NULL, OPT_BOOL, 0, AT(future), NULL, "FUTURE", "nodes in state FUTURE too"},
+    OPT_ROW_HELP_LONG,
     {"helpformat", 0, NULL, OPT_BOOL, 0, AT(help_format), NULL, NULL, "list the names for -O"},
     {"hide", 0, NULL, OPT_NOT_YET},
     {"iterate", 'i', "seconds", OPT_TEXT, 0, AT(iterate), NULL, NULL, "again and again, with so long a pause"},
@@ -56,11 +56,12 @@ static const struct opt_row rows[] = {
     {"reservation", 'T', NULL, OPT_NOT_YET},
     {"responding", 'r', NULL, OPT_BOOL, 0, AT(responding), NULL, NULL, "only nodes that respond"},
     {"sort", 'S', "fields", OPT_TEXT, 0, AT(sort), NULL, "SORT", "order by letters of -o, - in front: descending"},
-    {"states", 't', "states", OPT_TEXT, 0, AT(state_list), NULL, NULL, "only nodes in these states"},
+    OPT_ROW_STALE,
+    {"states", 't', "states", OPT_TEXT, 0, AT(state_list), NULL, NULL, "only nodes in these states: a,b either; a&b both; ~a not"},
     {"summarize", 's', NULL, OPT_BOOL, 0, AT(summarize), NULL, NULL, "a line for each partition"},
-    {"usage", 0, NULL, OPT_USAGE, 0, 0, NULL, NULL, "show a short usage"},
+    OPT_ROW_USAGE,
     {"verbose", 'v', NULL, OPT_NOT_YET},
-    {"version", 'V', NULL, OPT_VERSION, 0, 0, NULL, NULL, "show the version"},
+    OPT_ROW_VERSION,
     {"yaml", 0, "version", OPT_NOT_YET, OPT_MAYBE},
 };
 
@@ -189,7 +190,10 @@ static int show_once(const struct sinfo *s) {
     struct nothing request = {0};
     struct nodes_reply reply = {0};
     struct err e = {0};
-    if (cli_call(s->c, WIRE_Controller_Nodes, &request, &reply, &e)) {
+    int rc = cli_call(s->c, WIRE_Controller_Nodes, &request, &reply, &e);
+    if (!s->future)
+        node_drop_future(&reply);
+    if (rc) {
         fprintf(stderr, "slurm_load_partitions: %s\n", e.text);
         return 1;
     }

@@ -23,7 +23,7 @@ static const struct opt_row rows[] = {
     {"cluster", 'M', "name", OPT_CLUSTERS, 0, 0, NULL, NULL, "this cluster by its name, or all"},
     {"federation", 0, NULL, OPT_NOT_YET},
     {"format", 'o', "format", OPT_TEXT, 0, AT(format), NULL, "FORMAT", "columns by letter: %[.][WIDTH]LETTER…"},
-    {"help", 0, NULL, OPT_HELP, 0, 0, NULL, NULL, "show this help"},
+    OPT_ROW_HELP_LONG,
     {"helpformat", 0, NULL, OPT_BOOL, 0, AT(help_format), NULL, NULL, "list the letters for -o"},
     {"jobs", 'j', "job(s)", OPT_TEXT, OPT_MAYBE | OPT_NEXT, AT(job_list), NULL, NULL, "only these jobs"},
     {"local", 0, NULL, OPT_NOT_YET},
@@ -33,10 +33,11 @@ static const struct opt_row rows[] = {
     {"partition", 'p', "partition(s)", OPT_TEXT, 0, AT(part_list), NULL, "PARTITION", "only jobs of these partitions"},
     {"sibling", 0, NULL, OPT_NOT_YET},
     {"sort", 'S', "fields", OPT_TEXT, 0, AT(sort), NULL, NULL, "order by letters of -o, - in front: descending"},
-    {"usage", 0, NULL, OPT_USAGE, 0, 0, NULL, NULL, "show a short usage"},
+    OPT_ROW_STALE,
+    OPT_ROW_USAGE,
     {"user", 'u', "user(s)", OPT_TEXT, 0, AT(user_list), NULL, NULL, "only jobs of these users"},
     {"verbose", 'v', NULL, OPT_NOT_YET},
-    {"version", 'V', NULL, OPT_VERSION, 0, 0, NULL, NULL, "show the version"},
+    OPT_ROW_VERSION,
     {"weights", 'w', NULL, OPT_BOOL, 0, AT(weights), NULL, NULL, "the weights of the parts"},
 };
 
@@ -64,6 +65,10 @@ FIELD(job_id) {
         str_addf(out, "%u", ROW(row)->ji->job->id);
     else
         str_add(out, "Weights");
+}
+FIELD(sluid) {
+    if (ROW(row)->ji)
+        str_add(out, ROW(row)->ji->job->sluid ? ROW(row)->ji->job->sluid : "");
 }
 FIELD(partition) {
     str_add(out, ROW(row)->ji && ROW(row)->parts->partition ? ROW(row)->parts->partition : "");
@@ -151,6 +156,7 @@ static const struct table_field field_rows[] = {
     {'q', "qos-norm", "QOS", none_norm},
     {'Q', "qos", "QOS", none},
     {'r', "partition", "PARTITION", partition},
+    {'s', "sluid", "SLUID", sluid},
     {'S', "site", "SITE", site},
     {'t', "tres-norm", "TRES", nothing},
     {'T', "tres", "TRES", nothing},
@@ -173,7 +179,8 @@ static void default_format(const struct sprio *s, const struct priority_weights 
         str_add(out, "%.15i %9r %.8u %.8o %.10Y %.10S %.10A %.10B %.10F %.10J %.10P %.10n %.10Q %.11N %.20T");
         return;
     }
-    str_add(out, n ? "%.15i %9r %.16y" : "%.15i %9r %.10Y %.10S");
+    str_add(out, s->user_list ? "%.15i %9r %.8u" : "%.15i %9r");
+    str_add(out, n ? " %.16y" : " %.10Y %.10S");
     if (w->age)
         str_add(out, n ? " %.10a" : " %.10A");
     if (w->size)

@@ -41,10 +41,10 @@ static int set_ttl(struct opt_run *r, const struct opt_row *o, const char *value
 #define AT(field) offsetof(struct token, field)
 static const struct opt_row rows[] = {
     {"description", 'd', "text", OPT_TEXT, 0, AT(description), NULL, NULL, "create: what it is for"},
-    {"help", 'h', NULL, OPT_HELP, 0, 0, NULL, NULL, "show this help"},
+    OPT_ROW_HELP,
     {"ttl", 't', "time", OPT_CALL, 0, 0, set_ttl, NULL, "create: how long it is good, as 90s, 30m, 2h, 7d; else for ever"},
-    {"usage", 0, NULL, OPT_USAGE, 0, 0, NULL, NULL, "show a short usage"},
-    {"version", 'V', NULL, OPT_VERSION, 0, 0, NULL, NULL, "show the version"},
+    OPT_ROW_USAGE,
+    OPT_ROW_VERSION,
 };
 
 const struct opt_table *cmd_token_options(void) {

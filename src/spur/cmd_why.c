@@ -17,10 +17,11 @@ struct asked {
 
 #define AT(field) offsetof(struct asked, field)
 static const struct opt_row rows[] = {
-    {"help", 'h', NULL, OPT_HELP, 0, 0, NULL, NULL, "show this help"},
+    OPT_ROW_HELP,
     {"json", 0, NULL, OPT_BOOL, 0, AT(json), NULL, NULL, "print JSON"},
-    {"usage", 0, NULL, OPT_USAGE, 0, 0, NULL, NULL, "show a short usage"},
-    {"version", 'V', NULL, OPT_VERSION, 0, 0, NULL, NULL, "show the version"},
+    OPT_ROW_STALE,
+    OPT_ROW_USAGE,
+    OPT_ROW_VERSION,
 };
 
 const struct opt_table *cmd_why_options(void) {

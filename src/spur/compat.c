@@ -98,6 +98,10 @@ void compat_page(struct str *out) {
             "- `sattach` shows output; input and signals stay with srun. `salloc` without `--kill-command` leaves its command alone\n"
             "  when the allocation is revoked, but for a shell on a terminal, which gets SIGHUP.\n"
             "- Accounts and QOS are kept and shown; nothing enforces them yet.\n"
+            "- No mail is sent: `--mail-type` and `--mail-user` are kept and shown (`scontrol show job`, `--json`), and a site's MailProg, which\n"
+            "  Slurm's controller would start, is not run. A script that ends with a command of its own that tells is not affected.\n"
+            "- `--cpu-bind` binds by `rank`, `map_cpu` and `mask_cpu`; a job owns a number of CPUs and not certain ones, so `cores`, `threads`,\n"
+            "  `sockets` and `ldoms` are refused. A CPU that a node doesn't have is told by the task, which runs unbound.\n"
             "- Programs that are linked against Slurm's library (PySlurm, libslurm-perl, slurm-drmaa, pam_slurm_adopt, plugins)\n"
             "  can't work: there is no such library here.\n");
     compat_suite(out);

@@ -83,7 +83,7 @@ static void print_flags(struct str *out) {
 static const char *const variables[][2] = {
     {"SPUR_CONTROLLER_ADDR", "works: a list of addresses, tried in order"},
     {"SPUR_CONF", "works"},
-    {"SPUR_AUTH_TOKEN", "works, behind `SPUR_JWT` and `SLURM_JWT`; the file `~/.spur/token` is not read"},
+    {"SPUR_AUTH_TOKEN", "works, behind `SPUR_JWT` and `SLURM_JWT`; behind it the file `~/.spur/token`, where it is its user's alone"},
     {"SPUR_NODE_ADDRESS", "works (spurd)"},
     {"SPUR_NODE_LABELS", "works (spurd), with several labels too: `a=1,b=2`"},
     {"SPUR_JOIN_TOKEN", "works (spurd)"},

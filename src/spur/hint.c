@@ -19,7 +19,7 @@ void hint_field(const struct cli *c, const struct table_fields *f, const char *w
     hint_near(c, &near);
 }
 
-static void hint_partition(const struct cli *c, const struct nodes_reply *all, const char *asked) {
+void hint_partition(const struct cli *c, const struct nodes_reply *all, const char *asked) {
     struct near n = near_to(asked);
     for (uint32_t i = 0; i < all->n_parts; i++) {
         if (str_eq(all->parts[i].name, asked))

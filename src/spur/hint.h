@@ -13,6 +13,8 @@
 void hint_near(const struct cli *c, const struct near *n);
 /* A name that is no column, as written (NAME:WIDTH too). */
 void hint_field(const struct cli *c, const struct table_fields *f, const char *word, size_t n);
+/* A partition that is none of these. */
+void hint_partition(const struct cli *c, const struct nodes_reply *all, const char *asked);
 /* What the controller refused a job for: unknown partitions and nodes of it are looked up among those that there are. */
 void hint_refused_job(struct cli *c, int code, const struct job_spec *s);
 

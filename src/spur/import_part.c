@@ -140,7 +140,7 @@ static bool print(struct import *im, const struct partition *p, const struct row
     case KIND_EXCLUSIVE:
         str_add(out, "true");
         if (!import_is(value, "USER") && !import_is(value, "NO"))
-            no_value(im, p, r->slurm, value, "only USER is supported");
+            no_value(im, p, r->slurm, value, import_is(value, "TOPO") ? "topology is not supported yet" : "must be NO, USER or NODE");
         return import_is(value, "USER");
     case KIND_TIME:
         if (import_is(value, "NONE"))
@@ -199,17 +199,32 @@ static void write_part(struct import *im, const struct partition *p) {
     }
 }
 
+static size_t row_of(const char *slurm) {
+    size_t i = 0;
+    while (i < ARRAY_LEN(rows) && !import_is(slurm, rows[i].slurm))
+        i++;
+    return i;
+}
+
+/* Exclusive=NODE is the later name of OverSubscribe=EXCLUSIVE. */
+static void take_exclusive(struct partition *p) {
+    size_t i = row_of("Exclusive");
+    if (!p->value[i] || !import_is(p->value[i], "NODE"))
+        return;
+    p->value[i] = NULL;
+    p->value[row_of("OverSubscribe")] = "EXCLUSIVE";
+}
+
 static void read_part(struct import *im, const struct import_line *l, struct partition *p) {
     for (uint32_t k = 1; k < l->n_words; k++) {
-        size_t i = 0;
-        while (i < ARRAY_LEN(rows) && !import_is(l->word[k].key, rows[i].slurm))
-            i++;
+        size_t i = row_of(l->word[k].key);
         if (i < ARRAY_LEN(rows))
             p->value[i] = l->word[k].value ? l->word[k].value : "";
         else
             import_note(im, l, "PartitionName=%s: %s%s%s: not carried over: not supported yet", p->name, l->word[k].key,
                         l->word[k].value ? "=" : "", l->word[k].value ? l->word[k].value : "");
     }
+    take_exclusive(p);
 }
 
 /* A name that spur.conf takes. */

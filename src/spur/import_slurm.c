@@ -15,6 +15,8 @@
 enum kind { KIND_NUMBER, KIND_TIME, KIND_YES, KIND_TEXT, KIND_LEVEL, KIND_LICENSES, KIND_HOST, KIND_PORT, KIND_USER, KIND_AUTH,
             KIND_AUTH_INFO, KIND_ENFORCE };
 
+static const char requeue_delay[] = "requeue_delay_secs";
+
 /* In the order in which they are written. Several rows may give one key: the last line of the file counts. */
 static const struct row {
     const char *slurm, *section, *key;
@@ -32,6 +34,8 @@ static const struct row {
     {"MaxBatchRequeue", "controller", "max_batch_requeue", KIND_NUMBER, 1, 1000},
     {"MinJobAge", "controller", "terminal_job_retention_secs", KIND_NUMBER, 1, 31536000},
     {"KillWait", "scheduler", "kill_wait_secs", KIND_NUMBER, 1, 65533},
+    {"UnkillableStepTimeout", "scheduler", "complete_wait_secs", KIND_NUMBER, 1, 65533},
+    {"", "scheduler", requeue_delay, KIND_NUMBER, 0, 86400}, /* no word of Slurm's: what it does */
     {"BatchStartTimeout", "scheduler", "launch_timeout_secs", KIND_NUMBER, 1, 3600},
     {"PriorityWeightAge", "scheduler", "weight_age", KIND_NUMBER, 0, 1000000000},
     {"PriorityWeightJobSize", "scheduler", "weight_job_size", KIND_NUMBER, 0, 1000000000},
@@ -132,7 +136,6 @@ static const struct other {
     {"RequeueExit", NULL, "a job that ends with an error isn't queued again by itself"},
     {"RequeueExitHold", NULL, "a job that ends with an error isn't queued again by itself"},
     {"TmpFS", "/tmp", "the size of a node's temporary files is that of /tmp"},
-    {"UnkillableStepTimeout", NULL, "what can't be killed drains its node"},
 };
 
 struct value {
@@ -394,6 +397,20 @@ static void write_values(struct import *im, const struct value *values) {
     }
 }
 
+/* Seconds, of SchedulerParameters=requeue_delay=N; Slurm's own are 120. */
+static const char *delay_of(struct import *im) {
+    static const char name[] = "requeue_delay=";
+    const char *out = "120";
+    for (size_t i = 0; i < im->lines.n; i++) {
+        const char *at = import_value(&im->lines.p[i], "SchedulerParameters");
+        for (; at && *at; at += strcspn(at, ","), at += *at == ',')
+            if (strncasecmp(at, name, sizeof(name) - 1) == 0)
+                out = arena_printf(im->arena, "%.*s", (int)strspn(at + sizeof(name) - 1, "0123456789"), at + sizeof(name) - 1);
+    }
+    uint64_t secs;
+    return str_to_u64(out, 86400, &secs) ? "120" : out;
+}
+
 void import_slurm(struct import *im) {
     struct value values[ARRAY_LEN(rows)] = {0};
     str_add(&im->conf, "# Made from slurm.conf by `spur import slurm`.\n\n");
@@ -401,6 +418,9 @@ void import_slurm(struct import *im) {
     const struct value *hosts_of[2] = {&values[3], &values[4]};
     if (hosts_of[0]->row) /* SlurmctldHost goes before the older name */
         values[4].row = NULL;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        if (rows[i].key == requeue_delay)
+            values[i] = (struct value){.row = &rows[i], .text = delay_of(im)};
     write_values(im, values);
     note_states(im);
     import_parts(im);

@@ -170,10 +170,21 @@ int ask_propagate(struct opt_run *r, const struct opt_row *o, const char *value)
 int ask_distribution(struct opt_run *r, const struct opt_row *o, const char *value) {
     static const char *const there[] = {"block", "cyclic"};
     static const char *const later[] = {"arbitrary", "plane", "fcyclic", "pack", "nopack", "*"};
+    static const char *const second[] = {"block", "cyclic", "fcyclic", "*"}; /* over sockets: of no effect where tasks aren't bound to them */
     size_t n = strcspn(value, ":=,");
+    bool is_second = false;
+    for (size_t i = 0; value[n] == ':' && i < ARRAY_LEN(second); i++)
+        is_second |= strcasecmp(value + n + 1, second[i]) == 0;
+    if (strncasecmp(value, "plane", n) == 0 && n == 5) {
+        uint64_t size;
+        if (value[n] != '=' || count_parse(value + n + 1, INT32_MAX, &size) || !size) {
+            opt_bad(r, r->table->usage_exit, "Invalid plane size or size not specified");
+            return opt_bad_value(r, o);
+        }
+    }
     for (size_t i = 0; i < ARRAY_LEN(there); i++)
-        if (strncasecmp(value, there[i], n) == 0 && strlen(there[i]) == n && !value[n]) {
-            MORE(r)->distribution = there[i];
+        if (strncasecmp(value, there[i], n) == 0 && strlen(there[i]) == n && (!value[n] || is_second)) {
+            MORE(r)->distribution = is_second ? value : there[i];
             return 0;
         }
     for (size_t i = 0; i < ARRAY_LEN(later); i++)
@@ -241,7 +252,9 @@ static bool settle_memory(struct job_ask *a) {
     }
     if (!last)
         return true;
-    *(last == &a->mem[ASK_MEM_NODE] ? &a->spec.mem_node_mb : &a->more.mem_cpu_mb) = last->mb;
+    *(last == &a->mem[ASK_MEM_NODE] ? &a->spec.mem_node_mb
+      : last == &a->mem[ASK_MEM_CPU] ? &a->more.mem_cpu_mb
+                                     : &a->seldom.mem_gpu_mb) = last->mb;
     a->spec.mem_all = !last->mb; /* 0 is all of the node, for each of them */
     return true;
 }
@@ -321,6 +334,8 @@ static bool settle_gres(struct job_ask *a) {
         return false;
     if (!settle_tasks_per_gpu(a))
         return false;
+    a->seldom.tasks_per_gpu = a->tasks_per_gpu;
+    a->seldom.gpus_per_node = a->gpus_per_node && *a->gpus_per_node ? a->gpus_per_node : NULL;
     a->more.gres_text = node_gres_text(a);
     a->more.gpus_text = a->gpus && *a->gpus ? a->gpus : NULL;
     return settle_gpu_tasks(a);
@@ -406,8 +421,8 @@ bool job_ask_settle(struct job_ask *a) {
     j->n_tasks = j->n_tasks_given;
     j->cpus_per_task = j->cpus_per_task_given;
     if (!expand(a, a->node_list, &j->req_nodes, &j->n_req_nodes) ||
-        !expand(a, a->exclude, &j->exc_nodes, &j->n_exc_nodes) || !settle_memory(a) || !settle_gres(a) ||
-        !settle_licenses(a) || !settle_array(a) || !settle_sharing(a))
+        !expand(a, a->exclude, &j->exc_nodes, &j->n_exc_nodes) || !settle_memory(a) || !job_shape_before(a) || !settle_gres(a) ||
+        !job_shape_after(a) || !settle_licenses(a) || !settle_array(a) || !settle_sharing(a))
         return false;
     settle_features(a);
     j->dependency = cli_sluids(a->c, j->dependency);

@@ -11,8 +11,8 @@
 
 #include "spur/cli.h"
 
-/* The three ways to ask for memory, of which the one of the latest level counts. */
-enum ask_mem { ASK_MEM_NODE, ASK_MEM_CPU, ASK_N_MEM };
+/* The ways to ask for memory, of which the one of the latest level counts. */
+enum ask_mem { ASK_MEM_NODE, ASK_MEM_CPU, ASK_MEM_GPU, ASK_N_MEM };
 struct ask_size {
     uint64_t mb;
     unsigned level; /* + 1; 0: not given */
@@ -23,13 +23,15 @@ struct ask_size {
     struct cli *c;                                                                                                    \
     struct job_spec spec; /* its texts are borrowed, or in the command's arena */                                     \
     struct job_more more; /* becomes spec.more where anything of it is set */                                         \
+    struct job_seldom seldom; /* and this more.seldom */                                                              \
+    bool is_shaped;       /* -B says how many tasks there are */                                                      \
     unsigned level;       /* of options: a later one (environment, command line) goes before an earlier one */        \
     struct ask_size mem[ASK_N_MEM];                                                                                   \
     const char *refused; /* what a refusal begins with; NULL: "Batch job submission failed" */                        \
     uint32_t tasks_per_gpu;                                                                                           \
     const char *propagate; /* limits; NULL: all */                                                                    \
     const char *node_list, *exclude;                                                                                  \
-    const char *gres, *gpus, *gpus_per_node, *gpus_per_task, *licenses, *array, *features;                            \
+    const char *gres, *gpus, *gpus_per_node, *gpus_per_task, *tres_per_task, *licenses, *array, *features;            \
     bool exclusive, oversubscribe, any_signal_reservation;                                                            \
     uint32_t quiet;
 struct job_ask {
@@ -55,6 +57,40 @@ int ask_kill_invalid_dep(struct opt_run *r, const struct opt_row *o, const char 
 int ask_priority(struct opt_run *r, const struct opt_row *o, const char *value);
 int ask_propagate(struct opt_run *r, const struct opt_row *o, const char *value);
 int ask_uid(struct opt_run *r, const struct opt_row *o, const char *value); /* refuses uid, gid */
+
+/* ---- job_shape.c ---- */
+int ask_tmp(struct opt_run *r, const struct opt_row *o, const char *value);
+int ask_at_least(struct opt_run *r, const struct opt_row *o, const char *value); /* uint32_t: "2", "2-4", "*" */
+int ask_threads(struct opt_run *r, const struct opt_row *o, const char *value);
+int ask_extra_info(struct opt_run *r, const struct opt_row *o, const char *value);
+int ask_hint(struct opt_run *r, const struct opt_row *o, const char *value);
+int ask_mail_type(struct opt_run *r, const struct opt_row *o, const char *value);
+int ask_switches(struct opt_run *r, const struct opt_row *o, const char *value);
+/* Before generic resources are read: --tres-per-task says some. After them: what goes with GPUs, -B's tasks. false: said what is
+ * wrong. */
+bool job_shape_before(struct job_ask *a);
+bool job_shape_after(struct job_ask *a);
+
+/* ---- job_check.c ---- */
+/* Of options that are refused (opt.h): whether the value is one. */
+int check_number(struct opt_run *r, const struct opt_row *o, const char *value);
+int check_yes_no(struct opt_run *r, const struct opt_row *o, const char *value);
+int check_no_kill(struct opt_run *r, const struct opt_row *o, const char *value);
+int check_cpu_freq(struct opt_run *r, const struct opt_row *o, const char *value);
+int check_gpu_freq(struct opt_run *r, const struct opt_row *o, const char *value);
+int check_gpu_bind(struct opt_run *r, const struct opt_row *o, const char *value);
+int check_acctg_freq(struct opt_run *r, const struct opt_row *o, const char *value);
+int check_mem_bind(struct opt_run *r, const struct opt_row *o, const char *value);
+int check_gres_flags(struct opt_run *r, const struct opt_row *o, const char *value);
+int check_batch(struct opt_run *r, const struct opt_row *o, const char *value);
+int check_gpus_per_socket(struct opt_run *r, const struct opt_row *o, const char *value);
+int check_reboot(struct opt_run *r, const struct opt_row *o, const char *value);
+int check_reservation(struct opt_run *r, const struct opt_row *o, const char *value);
+/* Of options that need nothing to be done here. */
+int ask_spec_cores(struct opt_run *r, const struct opt_row *o, const char *value); /* core-spec, thread-spec */
+int ask_wait_nodes(struct opt_run *r, const struct opt_row *o, const char *value);
+int ask_delay_boot(struct opt_run *r, const struct opt_row *o, const char *value);
+int ask_segment(struct opt_run *r, const struct opt_row *o, const char *value); /* segment, consolidate-segments */
 
 /* Refuses what is wrong in its combination, and fills in what follows from the options. false: said so; the exit code
  * is 1. */

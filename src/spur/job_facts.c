@@ -59,12 +59,24 @@ void job_id_text(const struct job *j, struct str *out) {
 
 uint32_t job_cpus_on_node(const struct job_spec *s) {
     uint64_t n = (uint64_t)MAX(s->cpus_per_task, 1u) * MAX(job_spec_more(s)->tasks_per_node, 1u);
-    return (uint32_t)MIN(n, (uint64_t)UINT32_MAX);
+    return (uint32_t)MIN(MAX(n, (uint64_t)job_spec_seldom(s)->min_cpus), (uint64_t)UINT32_MAX);
+}
+
+/* What it asks for in all. */
+static uint64_t gpus_asked(const struct job_info *ji) {
+    const struct job_more *m = job_spec_more(ji->job->spec);
+    uint64_t n = 0;
+    for (uint32_t i = 0; i < m->n_gres; i++)
+        if (str_eq(m->gres[i].name, "gpu"))
+            n += m->gres[i].count * (m->gres[i].per == GRES_PER_NODE ? job_nodes(ji) : m->gres[i].per == GRES_PER_TASK ? job_tasks(ji) : 1);
+    return n;
 }
 
 uint64_t job_mem_mb(const struct job_info *ji) {
     const struct job_spec *s = ji->job->spec;
-    uint64_t per_cpu = job_spec_more(s)->mem_cpu_mb;
+    uint64_t per_cpu = job_spec_more(s)->mem_cpu_mb, per_gpu = job_spec_seldom(s)->mem_gpu_mb;
+    if (per_gpu)
+        return per_gpu * gpus_asked(ji);
     return per_cpu ? per_cpu * job_cpus(ji) : s->mem_node_mb * job_nodes(ji);
 }
 
@@ -83,6 +95,8 @@ uint32_t job_cpus(const struct job_info *ji) {
     if (j->n_cpus)
         return j->n_cpus;
     uint64_t n = (uint64_t)job_tasks(ji) * MAX(j->spec->cpus_per_task, 1u);
+    if (job_spec_seldom(j->spec)->cpus_per_gpu)
+        n = MAX(n, gpus_asked(ji) * job_spec_seldom(j->spec)->cpus_per_gpu);
     return (uint32_t)MIN(MAX(n, (uint64_t)job_nodes(ji)), (uint64_t)UINT32_MAX);
 }
 
@@ -98,6 +112,11 @@ uint32_t job_limit_min(const struct job_info *ji) {
     if (j->time_limit_min)
         return j->time_limit_min;
     return ji->limit_min ? ji->limit_min : j->spec->time_limit_min;
+}
+
+int64_t job_eligible_unix(const struct job *j) {
+    bool is_delayed = job_is_pending(j) && !j->launch_failures; /* the pause after failed launches is none of its own */
+    return is_delayed ? MAX(j->eligible_unix, j->retry_unix) : j->eligible_unix;
 }
 
 int64_t job_start_unix(const struct job_info *ji) {

@@ -35,6 +35,7 @@ uint64_t job_alloc_mem_mb(const struct job *j); /* 0: memory isn't counted */
 uint64_t job_mem_mb(const struct job_info *ji);        /* asked for, on all nodes; 0: nothing */
 uint32_t job_cpus_on_node(const struct job_spec *s);   /* MinCPUsNode */
 
+int64_t job_eligible_unix(const struct job *j); /* with the delay of a requeue */
 int64_t job_start_unix(const struct job_info *ji); /* expected, while it waits; 0: not known */
 int64_t job_end_unix(const struct job_info *ji);   /* expected, while it runs; 0: not known */
 int64_t job_run_secs(const struct job *j, int64_t now_unix);

@@ -4,7 +4,9 @@
 #include <stdio.h>
 
 #include "base/mem.h"
+#include "core/model/mail.h"
 #include "spur/job_facts.h"
+#include "spur/node_facts.h"
 
 #define INFO(row) ((const struct job_info *)(row))
 #define JOB(row) (INFO(row)->job)
@@ -24,6 +26,16 @@ static int64_t or_unset(uint64_t n) {
 }
 
 NUMBER(id, JOB(row)->id)
+#define SELDOM(row) job_spec_seldom(SPEC(row))
+NUMBER(cores, or_unset(SELDOM(row)->cores))
+NUMBER(sockets, or_unset(SELDOM(row)->sockets))
+NUMBER(threads, or_unset(SELDOM(row)->threads))
+NUMBER(tasks_per_core, or_unset(SELDOM(row)->tasks_per_core))
+NUMBER(tasks_per_socket, or_unset(SELDOM(row)->tasks_per_socket))
+NUMBER(tmp_disk, SELDOM(row)->tmp_mb)
+NUMBER(delay_boot, SELDOM(row)->delay_boot_secs)
+NUMBER(switches, SELDOM(row)->switches)
+NUMBER(switches_wait, SELDOM(row)->switches_secs)
 NUMBER(array_job_id, JOB(row)->array ? JOB(row)->array->job_id : 0)
 NUMBER(array_task_id, JOB(row)->array && JOB(row)->array->task ? (int64_t)JOB(row)->array->task - 1 : JSON_UNSET)
 NUMBER(array_max_tasks, JOB(row)->array ? JOB(row)->array->max_running : 0)
@@ -33,7 +45,7 @@ NUMBER(billable, JOB(row)->n_nodes ? (int64_t)JOB(row)->n_cpus : JSON_UNSET)
 NUMBER(cpus, job_cpus(INFO(row)))
 NUMBER(cpus_per_task, MAX(SPEC(row)->cpus_per_task, 1u))
 NUMBER(deadline, MORE(row)->deadline_unix)
-NUMBER(eligible, JOB(row)->eligible_unix)
+NUMBER(eligible, job_eligible_unix(JOB(row)))
 NUMBER(end, job_end_unix(INFO(row)))
 NUMBER(gid, SPEC(row)->gid)
 NUMBER(hold, JOB(row)->hold != HOLD_NONE)
@@ -89,14 +101,31 @@ OWN(profile) {
     json_words(w, key, "NOT_SET");
 }
 
+OWN(mail_type) {
+    auto_str all = {0};
+    uint32_t bits = SELDOM(row)->mail_type;
+    json_open(w, key, '[');
+    for (uint32_t bit = 1; bit && bits; bit <<= 1) {
+        str_clear(&all);
+        if (bits & bit) {
+            mail_type_print(bit, &all);
+            json_text(w, NULL, all.p);
+        }
+        bits &= ~bit;
+    }
+    json_close(w, ']');
+}
+
 static void gres_text(const struct gres_held *g, struct str *out) {
     str_add(out, g->name ? g->name : "");
     if (g->type)
         str_addf(out, ":%s", g->type);
     str_addf(out, ":%llu", (unsigned long long)g->count);
-    for (uint32_t i = 0; i < g->n_indexes; i++)
-        str_addf(out, "%s%u", i ? "," : "(IDX:", g->indexes[i]);
-    str_add(out, g->n_indexes ? ")" : "");
+    if (!g->n_indexes)
+        return;
+    str_add(out, "(IDX:");
+    index_list(g->indexes, g->n_indexes, out);
+    str_addc(out, ')');
 }
 OWN(gres_detail) {
     const struct job *j = JOB(row);
@@ -164,6 +193,8 @@ OWN(state) {
         json_text(w, NULL, "COMPLETING");
     if (j->configuring)
         json_text(w, NULL, "CONFIGURING");
+    if (job_is_stopped(j))
+        json_text(w, NULL, "STOPPED");
     json_close(w, ']');
 }
 OWN(state_text) {

@@ -13,8 +13,11 @@
 
 #define STATE_COMPLETING (1u << JOB_N_STATES)
 #define STATE_CONFIGURING (1u << (JOB_N_STATES + 1))
+#define STATE_STOPPED (1u << (JOB_N_STATES + 2))
+#define STATE_SPECIAL (1u << (JOB_N_STATES + 3))
 #define STATES_LIVE                                                                                                    \
-    (1u << JOB_PENDING | 1u << JOB_RUNNING | 1u << JOB_SUSPENDED | STATE_COMPLETING | STATE_CONFIGURING)
+    (1u << JOB_PENDING | 1u << JOB_RUNNING | 1u << JOB_SUSPENDED | STATE_COMPLETING | STATE_CONFIGURING | STATE_STOPPED | \
+     STATE_SPECIAL)
 #define STATE_NONE (1u << 31) /* a state of Slurm's that no job of ours is in */
 
 /* What Slurm lists, and so takes. */
@@ -22,7 +25,7 @@ static const char valid_states[] =
     "pending,running,suspended,completed,cancelled,failed,timeout,node_fail,preempted,boot_fail,deadline,"
     "out_of_memory,completing,configuring,expediting,resizing,resv_del_hold,requeued,requeue_fed,requeue_hold,revoked,"
     "signaling,special_exit,stage_out,stopped";
-static const char short_states[] = "EX,RS,RD,RQ,RF,RH,RV,SI,SE,SO,ST";
+static const char short_states[] = "EX,RS,RD,RQ,RF,RH,RV,SI,SO";
 
 static bool is_listed(const char *list, const char *word) {
     size_t n = strlen(word);
@@ -182,9 +185,13 @@ static bool has_node(const struct job_select *s, const struct job *j) {
     return !s->n_nodes;
 }
 
-static uint32_t state_bit(const struct job *j) {
+static uint32_t state_bits(const struct job *j) {
     if (j->completing)
         return STATE_COMPLETING;
+    if (job_is_stopped(j))
+        return STATE_STOPPED | 1u << JOB_RUNNING;
+    if (j->state == JOB_PENDING && job_rare_of(j)->special_exit)
+        return STATE_SPECIAL | 1u << JOB_PENDING; /* a mark of one that waits */
     return j->state == JOB_RUNNING && j->configuring ? STATE_CONFIGURING : 1u << j->state;
 }
 
@@ -218,7 +225,7 @@ bool job_selected(const struct job_select *s, const struct job_info *ji) {
     const struct job *j = ji->job;
     if (!j || !j->spec)
         return false;
-    return (state_bit(j) & s->states) && (!s->only_pending || job_is_pending(j)) &&
+    return (state_bits(j) & s->states) && (!s->only_pending || job_is_pending(j)) &&
            is_named(s, j) &&
            (!s->n_uids || has_number(s->uids, s->n_uids, j->spec->uid)) && has_partition(s, j) && has_node(s, j) &&
            has_text(s, JOB_SELECT_NAME, j->spec->name) && has_text(s, JOB_SELECT_ACCOUNT, j->spec->account) &&

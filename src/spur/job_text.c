@@ -17,8 +17,12 @@ static void or_null(const char *s, struct str *out) {
     str_add(out, s ? s : "(null)");
 }
 
+/* Tasks that were cancelled while they waited are listed by sacct alone. */
 FIELD(id) {
-    job_id_text(JOB(row), out);
+    if (JOB(row)->array && JOB(row)->array->job_id == JOB(row)->id && job_is_group(JOB(row)) && job_is_over(JOB(row)))
+        str_addf(out, "%u", JOB(row)->id);
+    else
+        job_id_text(JOB(row), out);
 }
 FIELD(raw_id) {
     str_addf(out, "%u", JOB(row)->id);
@@ -135,7 +139,7 @@ FIELD(submit_time) {
     cli_time(JOB(row)->submit_ms / 1000, "N/A", out);
 }
 FIELD(eligible_time) {
-    cli_time(JOB(row)->eligible_unix, "N/A", out);
+    cli_time(job_eligible_unix(JOB(row)), "N/A", out);
 }
 FIELD(gid) {
     str_addf(out, "%u", SPEC(row)->gid);

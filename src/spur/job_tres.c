@@ -132,6 +132,10 @@ void job_tres_per_job(const struct job_spec *s, struct str *out) {
 void job_tres_per_task(const struct job_spec *s, struct str *out) {
     const struct job_more *m = job_spec_more(s);
     size_t from = out->n;
+    if (job_spec_seldom(s)->tres_per_task) {
+        str_add(out, job_spec_seldom(s)->tres_per_task);
+        return;
+    }
     if (s->cpus_per_task_given)
         str_addf(out, "cpu=%u", s->cpus_per_task_given);
     for (uint32_t i = 0; i < m->n_gres; i++) {

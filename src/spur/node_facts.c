@@ -25,27 +25,37 @@ enum node_shown_base node_shown_base(const struct node *n) {
 }
 
 uint32_t node_sort_state(const struct node *n) {
-    return (uint32_t)node_shown_base(n) | (n->n_drains ? 1u << 9 : 0) | (n->n_completing ? 1u << 10 : 0) |
-           (n->not_responding ? 1u << 11 : 0);
+    return (uint32_t)node_shown_base(n) | (node_is_marked(n, DRAIN_PLAIN) ? 1u << 9 : 0) | (n->n_completing ? 1u << 10 : 0) |
+           (n->not_responding ? 1u << 11 : 0) | (node_is_marked(n, DRAIN_FAIL) ? 1u << 13 : 0);
+}
+
+static bool is_future_alone(const struct node *n) { /* which has no reason */
+    return n->n_drains == 1 && n->drains[0].kind == DRAIN_FUTURE;
 }
 
 void node_reason(const struct node *n, struct str *out) {
+    const char *between = "";
     for (uint32_t i = 0; i < n->n_drains; i++) {
-        if (i)
-            str_add(out, "; ");
-        str_add(out, n->drains[i].text ? n->drains[i].text : "");
+        if (n->drains[i].kind == DRAIN_FUTURE)
+            continue;
+        str_addf(out, "%s%s", between, n->drains[i].text ? n->drains[i].text : "");
+        between = "; ";
     }
     if (!n->n_drains && n->down_reason)
         str_add(out, n->down_reason);
 }
 
 int64_t node_reason_since(const struct node *n) {
+    if (is_future_alone(n))
+        return 0;
     if (n->n_drains)
         return n->drains[0].since_unix;
     return n->down_reason ? n->down_since_unix : 0;
 }
 
 const char *node_reason_user(const struct node *n) {
+    if (is_future_alone(n))
+        return NULL;
     if (n->n_drains)
         return n->drains[0].user ? n->drains[0].user : "root";
     return n->down_reason ? "root" : NULL;
@@ -61,11 +71,21 @@ uint32_t node_idle_cpus(const struct node *n) {
     return rest - node_other_cpus(n);
 }
 
-void features_print(const struct node *n, struct str *out) {
-    for (uint32_t i = 0; i < n->n_features; i++)
-        str_addf(out, "%s%s", i ? "," : "", n->features[i]);
-    if (!n->n_features)
+static void words_print(const char *const *word, uint32_t n, struct str *out) {
+    for (uint32_t i = 0; i < n; i++)
+        str_addf(out, "%s%s", i ? "," : "", word[i]);
+    if (!n)
         str_add(out, "(null)");
+}
+
+void features_print(const struct node *n, struct str *out) {
+    words_print(n->features, n->n_features, out);
+}
+
+void active_print(const struct node *n, struct str *out) {
+    uint32_t n_active;
+    const char *const *active = node_active(n, &n_active);
+    words_print(active, n_active, out);
 }
 
 /* ---- states of sinfo -t ---- */
@@ -92,13 +112,19 @@ static bool is_mixed(const struct node *n) {
     return node_shown_base(n) == NODE_SHOWN_MIXED;
 }
 static bool is_drain(const struct node *n) {
-    return n->n_drains > 0;
+    return node_is_marked(n, DRAIN_PLAIN);
 }
 static bool is_drained(const struct node *n) {
-    return n->n_drains && !node_is_busy(n);
+    return is_drain(n) && !node_is_busy(n);
 }
 static bool is_draining(const struct node *n) {
-    return n->n_drains && node_is_busy(n);
+    return is_drain(n) && node_is_busy(n);
+}
+static bool is_fail(const struct node *n) {
+    return node_is_marked(n, DRAIN_FAIL);
+}
+static bool is_future(const struct node *n) {
+    return node_is_marked(n, DRAIN_FUTURE);
 }
 static bool is_silent(const struct node *n) {
     return n->not_responding;
@@ -113,22 +139,22 @@ static const struct {
     bool (*is)(const struct node *n);
 } states[] = {
     {"unknown", "unk", is_unknown}, {"down", "down", is_down}, {"idle", "idle", is_idle},
-    {"allocated", "alloc", is_allocated}, {"mixed", "mix", is_mixed}, {"future", "futr", never},
+    {"allocated", "alloc", is_allocated}, {"mixed", "mix", is_mixed}, {"future", "futr", is_future},
     {"drain", "drain", is_drain}, {"drained", "drain", is_drained}, {"draining", "drng", is_draining},
     {"no_respond", "no_respond", is_silent}, {"reserved", "resv", never}, {"planned", "plnd", never},
     {"blocked", "block", never}, {"cloud", "cloud", never}, {"completing", "comp", is_completing},
     {"powering_down", "pow_dn", never}, {"powered_down", "pow_dn", never}, {"power_down", "pow_dn", never},
     {"powering_up", "pow_up", never}, {"power_up", "pow_up", never}, {"inval", "inval", never},
-    {"fail", "fail", never}, {"maint", "maint", never}, {"reboot", "boot", never}, {"reboot^", "boot^", never},
+    {"fail", "fail", is_fail}, {"maint", "maint", never}, {"reboot", "boot", never}, {"reboot^", "boot^", never},
     {"external", "external", never}, {"dynamic_future", "futr", never}, {"dynamic_norm", "norm", never},
-    {"all", "all", always},
+    {"all", "all", always}, {"reboot_requested", "boot", never}, {"reboot_issued", "boot^", never},
 };
 
 static bool is_in_state(const struct node_info *ni, size_t i) {
     return ni && (states[i].is(ni->node) || (ni->planned && str_eq(states[i].name, "planned")));
 }
 
-bool node_state_matches(const struct node_info *ni, const char *word, bool *out_known) {
+static bool matches_word(const struct node_info *ni, const char *word, bool *out_known) {
     *out_known = true;
     for (size_t i = 0; i < ARRAY_LEN(states); i++)
         if (strcasecmp(word, states[i].name) == 0)
@@ -141,6 +167,24 @@ bool node_state_matches(const struct node_info *ni, const char *word, bool *out_
     }
     *out_known = false;
     return false;
+}
+
+bool node_state_matches(const struct node_info *ni, const char *term, bool *out_known) {
+    bool matches = true, known = true;
+    for (const char *at = term; known; at++) {
+        char word[32] = "";
+        bool is_not = *at == '~' || *at == '!';
+        at += is_not;
+        size_t n = strcspn(at, "&+");
+        if (n < sizeof(word))
+            memcpy(word, at, n);
+        matches &= matches_word(ni, word, &known) != is_not;
+        at += n;
+        if (!*at)
+            break;
+    }
+    *out_known = known;
+    return known && matches;
 }
 
 const char *node_info_state(const struct node_info *ni, bool compact, char out[24]) {
@@ -160,6 +204,15 @@ const char *node_info_state_upper(const struct node_info *ni, char out[64]) {
     node_state_upper(ni->node, plain);
     snprintf(out, 64, "%.54s%s", plain, ni->planned ? "+PLANNED" : "");
     return out;
+}
+
+void node_drop_future(struct nodes_reply *all) {
+    struct node_info *list = (struct node_info *)all->nodes; /* memory of the reply's own */
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < all->n_nodes; i++)
+        if (!list[i].node || !is_future(list[i].node))
+            list[n++] = list[i];
+    all->n_nodes = n;
 }
 
 const char *node_valid_states(void) {
@@ -183,7 +236,7 @@ void node_gres(const struct node *n, struct str *out) {
 }
 
 /* "0-2,5" of ascending numbers. */
-static void index_list(const uint32_t *list, uint32_t n, struct str *out) {
+void index_list(const uint32_t *list, uint32_t n, struct str *out) {
     for (uint32_t i = 0; i < n;) {
         uint32_t k = i;
         while (k + 1 < n && list[k + 1] == list[k] + 1)

@@ -30,7 +30,9 @@ const char *node_reason_user(const struct node *n);
 uint32_t node_other_cpus(const struct node *n);
 uint32_t node_idle_cpus(const struct node *n);
 
+void index_list(const uint32_t *list, uint32_t n, struct str *out); /* "0-1,3" */
 void features_print(const struct node *n, struct str *out); /* "ib,zen" or "(null)" */
+void active_print(const struct node *n, struct str *out);   /* those that are active */
 void node_gres(const struct node *n, struct str *out);      /* "gpu:h100:4,gpu:2"; nothing: none */
 void node_gres_used(const struct node *n, struct str *out); /* "gpu:h100:1(IDX:0),gpu:0(IDX:N/A)" */
 /* ",gres/gpu=6,gres/gpu:a100=2": what there is, or what jobs have. */
@@ -38,8 +40,11 @@ void node_gres_tres(const struct node *const *n, uint32_t n_nodes, bool used, st
 void part_groups(const struct part *p, const char *all, struct str *out);
 const char *part_exclusive(const struct part *p); /* "NO", "NODE", "USER", "TOPO" */
 void part_over_subscribe(const struct part *p, struct str *out); /* "NO", "EXCLUSIVE", "YES:4", "FORCE:2" */
-/* Whose state sinfo -t selects. false: no such word. */
-bool node_state_matches(const struct node_info *ni, const char *word, bool *out_known);
+/* Whether sinfo -t selects it by this word, or words that are joined by & or +; ~ or ! in front of a word: those that are
+ * not in that state. `ni` may be NULL, to ask only whether all words are known. */
+bool node_state_matches(const struct node_info *ni, const char *term, bool *out_known);
 const char *node_valid_states(void);
+struct nodes_reply;
+void node_drop_future(struct nodes_reply *all); /* nodes in state FUTURE are shown to those who ask for them */
 
 #endif

@@ -226,6 +226,12 @@ FIELD(features) {
     else
         str_add(out, "(null)");
 }
+FIELD(active) {
+    if (first(row))
+        active_print(first(row), out);
+    else
+        str_add(out, "(null)");
+}
 FIELD(reason) {
     size_t before = out->n;
     if (first(row))
@@ -347,7 +353,7 @@ static const struct table_field rows[] = {
     {'d', "disk", "TMP_DISK", disk, .flags = FIELD_SIZE},
     {0, "extra", "EXTRA", .fixed = "(null)"},
     {'f', "features", "AVAIL_FEATURES", features, .flags = FIELD_KEY},
-    {'b', "features_act", "ACTIVE_FEATURES", features, .flags = FIELD_KEY},
+    {'b', "features_act", "ACTIVE_FEATURES", active, .flags = FIELD_KEY},
     {'e', "freemem", "FREE_MEM", free_mem, .flags = FIELD_SIZE},
     {'G', "gres", "GRES", gres, .flags = FIELD_KEY},
     {0, "gresused", "GRES_USED", gres_used, .flags = FIELD_KEY},

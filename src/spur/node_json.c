@@ -140,10 +140,12 @@ static void two_texts(struct json *w, const char *key, const char *const name[2]
     json_close(w, '}');
 }
 OWN(features) {
-    auto_str all = {0};
-    if (first(row))
+    auto_str all = {0}, active = {0};
+    if (first(row)) {
         features_print(first(row), &all);
-    two_texts(w, key, (const char *const[2]){"total", "active"}, (const struct str[2]){all, all});
+        active_print(first(row), &active);
+    }
+    two_texts(w, key, (const char *const[2]){"total", "active"}, (const struct str[2]){all, active});
 }
 OWN(gres) {
     auto_str all = {0}, used = {0};

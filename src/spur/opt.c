@@ -108,6 +108,8 @@ static const struct opt_row *find_long(struct opt_run *r, const char *text, size
             continue;
         if (!o->name[n])
             return o;
+        if (o->flags & OPT_WHOLE)
+            continue;
         str_addf(&possible, " '--%s'", o->name);
         found = o;
         n_found++;
@@ -234,6 +236,9 @@ void opt_scan_env(struct opt_run *r, const char *(*get)(const char *name)) {
 static bool refuse(struct opt_run *r, const struct opt_item *it) {
     const struct opt_row *o = it->row;
     auto_str where = {0};
+    int rc = o->set ? o->set(r, o, it->value) : 0;
+    if (rc)
+        return rc > 0;
     if (it->line)
         str_addf(&where, "line %u of the batch script: ", it->line);
     else if (it->env)
@@ -261,6 +266,9 @@ static bool apply(struct opt_run *r, const struct opt_item *it) {
         return it->row->set(r, it->row, it->value) == 0;
     case OPT_CLUSTERS:
         r->clusters = it->value;
+        return true;
+    case OPT_STALE:
+        r->stale = true;
         return true;
     case OPT_NOT_YET:
         return refuse(r, it);

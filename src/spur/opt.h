@@ -22,7 +22,8 @@ enum opt_kind {
     OPT_COUNT,   /* adds 1 to the uint32_t at `off` */
     OPT_CALL,    /* calls `set` */
     OPT_CLUSTERS, /* -M: sets `clusters` of the run (cli.h checks it) */
-    OPT_NOT_YET, /* Slurm's, known here and refused by name */
+    OPT_STALE,   /* --stale: sets `stale` of the run */
+    OPT_NOT_YET, /* Slurm's, known here and refused by name; `set` (may be NULL) looks at the value first */
     OPT_HELP,
     OPT_USAGE,
     OPT_VERSION,
@@ -32,8 +33,12 @@ enum {
     OPT_MAYBE = 1,  /* the argument may be left out (then value is NULL); it must be joined: --x=v, -xv */
     OPT_NEXT = 8,   /* with OPT_MAYBE: it may be the next word too, if that is no option (squeue -j 12) */
     OPT_HIDDEN = 2, /* not in --help: another spelling */
+    OPT_WHOLE = 16, /* ours alone: no beginning of it counts, so that Slurm's own may be cut as they are there */
     OPT_ENV_ALL = 4, /* `env` counts with every prefix, else with the first only: SPUR_… may be a running job's own */
 };
+
+/* What `set` of an OPT_NOT_YET says of a value that asks for nothing: it is taken. 0: refused by name. */
+#define OPT_NOTHING 1
 
 struct opt_run;
 struct opt_row {
@@ -47,6 +52,15 @@ struct opt_row {
     const char *env;  /* name behind the prefix: "PARTITION" for SBATCH_PARTITION; NULL: none */
     const char *help;
 };
+
+/* Rows that many tables have, each in its place by name. */
+#define OPT_ROW_HELP {"help", 'h', NULL, OPT_HELP, 0, 0, NULL, NULL, "show this help"}
+#define OPT_ROW_HELP_LONG {"help", 0, NULL, OPT_HELP, 0, 0, NULL, NULL, "show this help"} /* where -h is something else */
+#define OPT_ROW_STALE                                                                                                  \
+    {"stale", 0, NULL, OPT_STALE, OPT_WHOLE, 0, NULL, NULL,                                                            \
+     "what the asked controller knows will do, even where it finds no leader"}
+#define OPT_ROW_USAGE {"usage", 0, NULL, OPT_USAGE, 0, 0, NULL, NULL, "show a short usage"}
+#define OPT_ROW_VERSION {"version", 'V', NULL, OPT_VERSION, 0, 0, NULL, NULL, "show the version"}
 
 struct opt_table {
     const char *usage; /* first line of --help, behind "Usage: NAME " */
@@ -75,6 +89,7 @@ struct opt_run {
     VEC(struct opt_item) items;
     VEC(const char *) words; /* that are no options */
     const char *clusters;    /* OPT_CLUSTERS; NULL: not given */
+    bool stale;              /* OPT_STALE */
     struct str out, err;
     int exit_code;
 };

@@ -122,7 +122,7 @@ FIELD(submit) {
     cli_time((IS_STEP(row) ? STEP(row)->start_ms : JOB(row)->submit_ms) / 1000, "Unknown", out);
 }
 FIELD(eligible) {
-    cli_time(IS_STEP(row) ? STEP(row)->start_ms / 1000 : JOB(row)->eligible_unix, "Unknown", out);
+    cli_time(IS_STEP(row) ? STEP(row)->start_ms / 1000 : job_eligible_unix(JOB(row)), "Unknown", out);
 }
 FIELD(start) {
     bool never = job_is_over(JOB(row)) && !JOB(row)->n_nodes; /* cancelled while it waited */
@@ -134,7 +134,7 @@ FIELD(end) {
 }
 FIELD(planned) {
     const struct job *j = JOB(row);
-    int64_t from = j->eligible_unix ? j->eligible_unix : j->submit_ms / 1000;
+    int64_t from = j->eligible_unix ? job_eligible_unix(j) : j->submit_ms / 1000;
     int64_t to = j->start_ms ? j->start_ms / 1000 : j->end_ms ? j->end_ms / 1000 : ENV(env)->now_unix;
     if (!IS_STEP(row))
         duration_print_long(MAX(to - from, (int64_t)0), out);
@@ -327,7 +327,7 @@ FIELD(over_subscribe) {
 }
 static int64_t planned_cpu_secs(const void *row, const void *env) {
     const struct job *j = JOB(row);
-    int64_t from = j->eligible_unix ? j->eligible_unix : j->submit_ms / 1000;
+    int64_t from = j->eligible_unix ? job_eligible_unix(j) : j->submit_ms / 1000;
     int64_t to = j->start_ms ? j->start_ms / 1000 : j->end_ms ? j->end_ms / 1000 : ENV(env)->now_unix;
     return MAX(to - from, (int64_t)0) * job_cpus(INFO(row));
 }

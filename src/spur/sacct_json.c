@@ -176,10 +176,10 @@ static void times(struct json *w, const struct job_info *ji, const struct job_en
         sys += ji->steps[i].sys_cpu_us;
     }
     int64_t began = j->start_ms ? j->start_ms / 1000 : j->end_ms ? j->end_ms / 1000 : env->now_unix;
-    int64_t could = j->eligible_unix ? j->eligible_unix : j->submit_ms / 1000;
+    int64_t could = j->eligible_unix ? job_eligible_unix(j) : j->submit_ms / 1000;
     json_open(w, "time", '{');
     json_number(w, "elapsed", job_run_secs(j, env->now_unix));
-    json_number(w, "eligible", j->eligible_unix);
+    json_number(w, "eligible", job_eligible_unix(j));
     json_number(w, "end", j->end_ms / 1000);
     json_no_val(w, "planned", MAX(began - could, (int64_t)0));
     json_number(w, "start", j->start_ms / 1000);

@@ -20,6 +20,7 @@ struct sbatch {
     };
     const char *wrap;
     const char *export;    /* --export; NULL: ALL */
+    const char *export_file; /* --export-file */
     const char *cwd;       /* where the command was started */
     bool wait, parsable, ignore_pbs, test_only;
     uint32_t verbose;
@@ -47,6 +48,8 @@ int sbatch_script(struct sbatch *s, const char *const *words, size_t n_words, st
 
 /* "NAME=value\0…" of `environ_` by the rules of --export. Sets spec.env_minimal. */
 void sbatch_env(struct sbatch *s, const char *const *environ_, struct buf *out);
+/* Those of --export-file, in the place of others of their names. false: said why not. */
+bool sbatch_env_file(struct sbatch *s, struct buf *env);
 /* Inside a job: whether a variable belongs to it, and not to the user. */
 bool sbatch_env_is_outer(const char *name, size_t n);
 

@@ -7,9 +7,11 @@
  * SLURM_CONF and the like) goes along. Outside of a job all of it is the user's; the node that starts the job sets its
  * own variables anyway.
  */
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 #include "spur/command.h"
@@ -25,6 +27,7 @@ static const char *const gpu_names[] = {
     "CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "ZE_AFFINITY_MASK",
 };
 
+#define EXPORT_FILE_MAX (16u << 20) /* more than any controller takes */
 #define SUBMIT_DIR "SLURM_SUBMIT_DIR"
 
 static bool is(const char *name, size_t n, const char *text) {
@@ -119,6 +122,52 @@ static bool is_repeated(const char *const *item, uint32_t n, uint32_t i) {
 static void add_submit_dir(const struct sbatch *s, struct buf *out) {
     if (s->cwd && !str_eq(s->cwd, s->spec.work_dir))
         add(out, arena_printf(&s->c->arena, SUBMIT_DIR "=%s", s->cwd));
+}
+
+static bool read_file(const struct sbatch *s, struct buf *out) {
+    uint64_t number;
+    char chunk[4096];
+    bool is_number = !str_to_u64(s->export_file, 1u << 20, &number) && number > 2;
+    int fd = is_number ? dup((int)number) : open(s->export_file, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        cli_error(s->c, "Could not open user environment file %s", s->export_file);
+        return false;
+    }
+    ssize_t got;
+    while ((got = read(fd, chunk, sizeof(chunk))) > 0 && out->n <= EXPORT_FILE_MAX)
+        buf_add(out, chunk, (size_t)got);
+    close(fd);
+    if (got || out->n > EXPORT_FILE_MAX) {
+        cli_error(s->c, "Could not read user environment file %s", s->export_file);
+        return false;
+    }
+    if (out->n && out->p[out->n - 1])
+        buf_add(out, "", 1);
+    return true;
+}
+
+/* Whether an entry of that name is in a block of them. */
+static bool names(const struct buf *block, const char *entry, size_t n_name) {
+    for (const char *at = (const char *)block->p, *end = at + block->n; at < end; at += strlen(at) + 1)
+        if (strncmp(at, entry, n_name) == 0 && at[n_name] == '=')
+            return true;
+    return false;
+}
+
+bool sbatch_env_file(struct sbatch *s, struct buf *env) {
+    auto_buf file = {0}, all = {0};
+    if (!s->export_file)
+        return true;
+    if (!read_file(s, &file))
+        return false;
+    for (const char *at = (const char *)env->p, *end = at + env->n; at < end; at += strlen(at) + 1)
+        if (!names(&file, at, strcspn(at, "=")))
+            add(&all, at);
+    buf_add(&all, file.p, file.n);
+    struct buf old = *env;
+    *env = all;
+    all = old;
+    return true;
 }
 
 void sbatch_env(struct sbatch *s, const char *const *environ_, struct buf *out) {

@@ -30,6 +30,7 @@ int scontrol_show_hostlist(struct scontrol *s, const char *list, bool sorted);
 
 int scontrol_show_step(struct scontrol *s, const char *name);
 
+void scontrol_print_keywords(void); /* those that work, and what `show` shows, for completion */
 int scontrol_run(struct scontrol *s, const char *const *word, size_t n); /* a keyword and what stands behind it */
 int scontrol_prompt(struct scontrol *s); /* keywords from the input, one a line */
 
@@ -57,6 +58,7 @@ int scontrol_token(struct scontrol *s);
 int scontrol_reconfigure(struct scontrol *s);
 int scontrol_write(struct scontrol *s);
 int scontrol_setdebug(struct scontrol *s);
+int scontrol_shutdown(struct scontrol *s);
 int scontrol_errnumstr(struct scontrol *s);
 int scontrol_completing(struct scontrol *s);
 int scontrol_getaddrs(struct scontrol *s);
@@ -86,9 +88,22 @@ int scontrol_requeue(struct scontrol *s);
 int scontrol_requeuehold(struct scontrol *s);
 int scontrol_wait_job(struct scontrol *s);
 
+/* ---- scontrol_top.c ---- */
+struct top_job {
+    uint32_t job_id;
+    uint64_t priority;
+    int64_t nice;
+    bool is_first; /* one of those that go to the head, in the order in which they stand */
+};
+/* Gives the jobs, which are in the order in which they are to come, each a nice so that they do: nobody's gets better than
+ * the best of them was. */
+void top_order(struct top_job *list, size_t n);
+int scontrol_top(struct scontrol *s);
+
 /* ---- scontrol_update.c, scontrol_update_node.c ---- */
 int scontrol_update_job(struct scontrol *s);
 int scontrol_update_node(struct scontrol *s);
+int scontrol_update_step(struct scontrol *s); /* scontrol_step.c */
 
 /* The texts alone, for tests: one record, with its blank line or as one line. */
 void scontrol_job_text(const struct job_info *ji, int64_t now_unix, bool one_line, bool details, struct str *out);

@@ -4,10 +4,12 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "core/model/mail.h"
 #include "spur/flavor.h"
 #include "spur/job_fields.h"
 #include "spur/job_facts.h"
 #include "spur/job_select.h"
+#include "spur/node_facts.h"
 #include "spur/scontrol.h"
 
 static const char *or_null(const char *s) {
@@ -108,7 +110,7 @@ static void times(const struct job_info *ji, int64_t now_unix, const char *nl, s
     int64_t start = job_start_unix(ji), end = job_end_unix(ji);
     if (!start && job_is_over(j) && j->reason != REASON_DEP_NEVER) /* cancelled while it waited: as Slurm */
         start = end;
-    int64_t eligible = job_is_pending(j) && j->hold ? 0 : j->eligible_unix;
+    int64_t eligible = job_is_pending(j) && j->hold ? 0 : job_eligible_unix(j);
     str_addf(out, "%sRunTime=", nl);
     duration_print_long(job_run_secs(j, now_unix), out);
     limit_of(ji, out);
@@ -183,10 +185,27 @@ static void held_gres(const struct job_node *n, bool with_index, struct str *out
         if (!with_index || !g->n_indexes)
             continue;
         str_add(out, "(IDX:");
-        for (uint32_t k = 0; k < g->n_indexes; k++)
-            str_addf(out, "%s%u", k ? "," : "", g->indexes[k]);
+        index_list(g->indexes, g->n_indexes, out);
         str_addc(out, ')');
     }
+}
+
+/* Of each kind what all of its nodes have of it. */
+static void held_in_all(const struct job *j, struct str *out) {
+    struct gres_held sum[64];
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < j->n_nodes; i++)
+        for (uint32_t k = 0; k < j->nodes[i].n_gres; k++) {
+            const struct gres_held *g = &j->nodes[i].gres[k];
+            uint32_t at = 0;
+            while (at < n && !(str_eq(sum[at].name, g->name) && str_eq(sum[at].type, g->type)))
+                at++;
+            if (at < n)
+                sum[at].count += g->count;
+            else if (n < ARRAY_LEN(sum))
+                sum[n++] = *g;
+        }
+    held_gres(&(struct job_node){.gres = sum, .n_gres = n}, false, out);
 }
 
 static bool alike(const struct job_node *a, const struct job_node *b) {
@@ -200,11 +219,7 @@ static bool alike(const struct job_node *a, const struct job_node *b) {
  * kernel's business here: their number is told. */
 static void shares(const struct job *j, const char *nl, struct str *out) {
     auto_str all = {0};
-    for (uint32_t i = 0; i < j->n_nodes; i++) {
-        if (j->nodes[i].n_gres && all.n)
-            str_addc(&all, ',');
-        held_gres(&j->nodes[i], false, &all);
-    }
+    held_in_all(j, &all);
     str_addf(out, "%sJOB_GRES=%s", nl, all.n ? all.p : "(null)");
     for (uint32_t i = 0, to; i < j->n_nodes; i = to) {
         const char *names[1024];
@@ -217,27 +232,47 @@ static void shares(const struct job *j, const char *nl, struct str *out) {
     }
 }
 
+/* 0 is any. */
+static void at_least(const char *before, uint32_t n, struct str *out) {
+    str_add(out, before);
+    if (n)
+        str_addf(out, "%u", n);
+    else
+        str_addc(out, '*');
+}
+
 static void sizes(const struct job_info *ji, const char *nl, bool details, struct str *out) {
     const struct job *j = ji->job;
     const struct job_spec *s = j->spec;
     const struct job_more *m = job_spec_more(s);
     str_addf(out, "%sNumNodes=", nl);
     node_count(ji, out);
-    str_addf(out, " NumCPUs=%u NumTasks=%u CPUs/Task=%u ReqB:S:C:T=0:0:*:*%sReqTRES=", job_cpus(ji), job_tasks(ji),
-             MAX(s->cpus_per_task, 1u), nl);
+    const struct job_seldom *d = job_spec_seldom(s);
+    str_addf(out, " NumCPUs=%u NumTasks=%u CPUs/Task=%u ReqB:S:C:T=0:0", job_cpus(ji), job_tasks(ji), MAX(s->cpus_per_task, 1u));
+    at_least(":", d->cores, out);
+    at_least(":", d->threads, out);
+    str_addf(out, "%sReqTRES=", nl);
     job_tres(ji, false, false, 0, out);
     str_addf(out, "%sAllocTRES=", nl);
     if (j->n_nodes)
         job_tres(ji, true, false, 0, out);
     else
         str_add(out, "(null)");
-    str_addf(out, "%sSocks/Node=* NtasksPerN:B:S:C=%u:0:*:* CoreSpec=*", nl, m->tasks_per_node);
+    str_add(out, nl);
+    at_least("Socks/Node=", d->sockets, out);
+    str_addf(out, " NtasksPerN:B:S:C=%u:0", m->tasks_per_node);
+    at_least(":", d->tasks_per_socket, out);
+    at_least(":", d->tasks_per_core, out);
+    str_add(out, " CoreSpec=*");
     if (details && j->n_nodes)
         shares(j, nl, out);
     str_addf(out, "%sMinCPUsNode=%u %s=", nl, job_cpus_on_node(s), m->mem_cpu_mb ? "MinMemoryCPU" : "MinMemoryNode");
     size_mb_print(m->mem_cpu_mb ? m->mem_cpu_mb : s->mem_node_mb, out);
-    str_addf(out, " MinTmpDiskNode=0%sFeatures=%s DelayBoot=00:00:00%sOverSubscribe=%s Exclusive=", nl,
-             or_null(m->features), nl, oversubscribe_word(s));
+    str_add(out, " MinTmpDiskNode=");
+    size_mb_print(d->tmp_mb, out);
+    str_addf(out, "%sFeatures=%s DelayBoot=", nl, or_null(m->features));
+    duration_print_long(d->delay_boot_secs, out);
+    str_addf(out, "%sOverSubscribe=%s Exclusive=", nl, oversubscribe_word(s));
     job_exclusive(s, out);
     str_addf(out, " Contiguous=%d Licenses=", m->contiguous);
     job_licenses(j, false, out);
@@ -255,6 +290,32 @@ static void named(const char *name, void (*text)(const struct job_spec *s, struc
         str_addf(out, "%s%s=%s", nl, name, value.p);
 }
 
+static void switches(const struct job_spec *s, const char *nl, struct str *out) {
+    const struct job_seldom *d = job_spec_seldom(s);
+    if (!d->switches)
+        return;
+    str_addf(out, "%sSwitches=%u@", nl, d->switches);
+    duration_print_long(d->switches_secs, out);
+}
+
+static void cpus_per_gpu(const struct job_spec *s, struct str *out) {
+    if (job_spec_seldom(s)->cpus_per_gpu)
+        str_addf(out, "gres/gpu:%u", job_spec_seldom(s)->cpus_per_gpu);
+}
+
+static void mem_per_gpu(const struct job_spec *s, struct str *out) {
+    if (job_spec_seldom(s)->mem_gpu_mb)
+        str_addf(out, "gres/gpu:%llu", (unsigned long long)job_spec_seldom(s)->mem_gpu_mb);
+}
+
+static void mail(const struct job_spec *s, const char *nl, struct str *out) {
+    const struct job_seldom *d = job_spec_seldom(s);
+    if (!d->mail_type)
+        return;
+    str_addf(out, "%sMailUser=%s MailType=", nl, d->mail_user ? d->mail_user : or_null(s->user));
+    mail_type_print(d->mail_type, out);
+}
+
 static void files(const struct job_info *ji, const char *nl, struct str *out) {
     const struct job *j = ji->job;
     const struct job_spec *s = j->spec;
@@ -262,15 +323,21 @@ static void files(const struct job_info *ji, const char *nl, struct str *out) {
              or_null(s->work_dir));
     if (s->comment)
         str_addf(out, "%sComment=%s", nl, s->comment);
+    if (job_spec_seldom(s)->extra)
+        str_addf(out, "%sExtra=%s", nl, job_spec_seldom(s)->extra);
     str_addf(out, "%sStdErr=", nl);
     job_std_err(j, out);
     str_addf(out, "%sStdIn=", nl);
     job_std_in(j, out);
     str_addf(out, "%sStdOut=", nl);
     job_std_out(j, out);
+    switches(s, nl, out);
+    named("CpusPerTres", cpus_per_gpu, s, nl, out);
+    named("MemPerTres", mem_per_gpu, s, nl, out);
     named("TresPerJob", job_tres_per_job, s, nl, out);
     named("TresPerNode", job_tres_per_node, s, nl, out);
     named("TresPerTask", job_tres_per_task, s, nl, out);
+    mail(s, nl, out);
     if (job_spec_more(s)->kill_invalid_dep)
         str_addf(out, "%sKillOnInvalidDependent=%s", nl, job_spec_more(s)->kill_invalid_dep == 2 ? "Yes" : "No");
 }

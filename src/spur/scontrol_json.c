@@ -31,10 +31,6 @@ static void state(struct json *j, const struct node *n) {
     json_close(j, ']');
 }
 
-static void features(struct json *j, const char *key, const struct node *n) {
-    texts(j, key, n->features, n->n_features);
-}
-
 static void energy(struct json *j) {
     static const char *const keys[] = {"average_watts", "base_consumed_energy", "consumed_energy"};
     json_open(j, "energy", '{');
@@ -76,8 +72,10 @@ static void said(struct json *j, const struct node_info *ni) {
     node_gres(n, &gres);
     node_gres_used(n, &used);
     node_reason(n, &why);
-    features(j, "features", n);
-    features(j, "active_features", n);
+    texts(j, "features", n->features, n->n_features);
+    uint32_t n_active;
+    const char *const *active = node_active(n, &n_active);
+    texts(j, "active_features", active, n_active);
     json_text(j, "gpu_spec", "");
     json_text(j, "gres", str_text(&gres));
     json_text(j, "gres_drained", "N/A");

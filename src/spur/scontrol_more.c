@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "spur/controllers.h"
 #include "spur/scontrol.h"
 
 /* What only administrators may is an "invalid user id" in Slurm's words. */
@@ -20,35 +21,67 @@ const char *scontrol_denied(int code, const struct err *e) {
 
 /* ---- ping ---- */
 
-static void ping_json(struct scontrol *s, const char *host, const struct ping_reply *reply, int rc) {
+/* Slurm's first controller is its primary; here it is the one that leads. */
+static bool is_primary(const struct controllers_seen *seen, size_t i) {
+    return seen->is_answered && seen->n > 1 ? seen->at[i].id == seen->leader_id : i == 0;
+}
+
+static const char *ping_host(const struct controllers_seen *seen, size_t i) {
+    return seen->n == 1 && seen->is_answered ? seen->hostname : seen->at[i].host;
+}
+
+static void ping_json(struct scontrol *s, const struct controllers_seen *seen) {
     auto_str out = {0};
     struct json w = {.out = &out};
     json_doc_begin(&w);
     json_open(&w, "pings", '[');
-    json_open(&w, NULL, '{');
-    json_text(&w, "hostname", host);
-    json_flag(&w, "responding", !rc);
-    json_number(&w, "latency", 0);
-    json_flag(&w, "primary", true);
-    json_text(&w, "status", rc ? err_sentence(rc) : "No error");
-    json_close(&w, '}');
+    for (size_t i = 0; i < seen->n; i++) {
+        const struct controller_seen *k = &seen->at[i];
+        json_open(&w, NULL, '{');
+        json_text(&w, "hostname", ping_host(seen, i));
+        json_flag(&w, "responding", k->is_up);
+        json_number(&w, "latency", (int64_t)k->latency_us);
+        json_flag(&w, "primary", is_primary(seen, i));
+        json_text(&w, "status", k->is_up ? "No error" : err_sentence(E_UNREACHABLE));
+        if (seen->n > 1) {
+            json_number(&w, "id", k->id);
+            json_text(&w, "role", k->role);
+            json_number(&w, "term", (int64_t)k->term);
+            json_number(&w, "index", (int64_t)k->index);
+        }
+        json_close(&w, '}');
+    }
     json_close(&w, ']');
-    json_doc_end(&w, s->c, reply->cluster_name);
+    json_doc_end(&w, s->c, seen->cluster);
+}
+
+static void ping_lines(const struct controllers_seen *seen) {
+    unsigned backup = 0;
+    for (size_t i = 0; i < seen->n; i++) {
+        char mode[16] = "primary";
+        if (!is_primary(seen, i))
+            snprintf(mode, sizeof(mode), seen->n == 2 ? "backup" : "backup%u", ++backup);
+        printf("Slurmctld(%s) at %s is %s\n", mode, ping_host(seen, i), seen->at[i].is_up ? "UP" : "DOWN");
+    }
+    for (size_t i = 0; i < seen->n && seen->n > 1 && seen->is_answered; i++) {
+        const struct controller_seen *k = &seen->at[i];
+        printf("controller %u (%s): %s, term %llu, index %llu\n", k->id, k->address, *k->role ? k->role : "not there",
+               (unsigned long long)k->term, (unsigned long long)k->index);
+    }
 }
 
 int scontrol_ping(struct scontrol *s) {
-    struct nothing request = {0};
-    struct ping_reply reply = {0};
+    struct controllers_seen seen;
     struct err e = {0};
-    int rc = cli_call(s->c, WIRE_Controller_Ping, &request, &reply, &e);
-    const char *host = reply.hostname;
-    if (rc)
-        host = s->c->client ? spur_controllers(s->c->client) : "?";
+    if (controllers_see(s->c, &seen, &e)) {
+        cli_error(s->c, "%s", e.text);
+        return 1;
+    }
     if (s->json)
-        ping_json(s, host ? host : "?", &reply, rc);
+        ping_json(s, &seen);
     else
-        printf("Slurmctld(primary) at %s is %s\n", host ? host : "?", rc ? "DOWN" : "UP");
-    return rc ? 1 : 0;
+        ping_lines(&seen);
+    return seen.is_answered && (seen.leader_id || seen.n == 1) ? 0 : 1;
 }
 
 /* ---- token, reconfigure, setdebug ---- */
@@ -124,6 +157,26 @@ int scontrol_setdebug(struct scontrol *s) {
     if (rc)
         fprintf(stderr, "slurm_set_debug_level error: %s\n", scontrol_denied(rc, &e));
     return rc ? 1 : 0;
+}
+
+/* Slurm's without a word stops the nodes' daemons too; here they go on, with the jobs that run, and find the next one. */
+int scontrol_shutdown(struct scontrol *s) {
+    struct nothing request = {0}, reply = {0};
+    struct err e = {0};
+    bool is_controller = s->n && (scontrol_is(s->word[0], "slurmctld", 9) || scontrol_is(s->word[0], "controller", 4));
+    if (s->n > 1 || (s->n && !is_controller)) {
+        fprintf(stderr, s->n > 1 ? "too many arguments for keyword:shutdown\n" : "invalid shutdown argument:%s\n", s->word[0]);
+        return 1;
+    }
+    int rc = cli_call(s->c, WIRE_Controller_Shutdown, &request, &reply, &e);
+    if (rc) {
+        if (!s->quiet)
+            fprintf(stderr, "slurm_shutdown error: %s\n", scontrol_denied(rc, &e));
+        return 1;
+    }
+    if (!s->n && !s->quiet)
+        cli_say(s->c, "the controller stops; the agents of the nodes go on");
+    return 0;
 }
 
 /* ---- write ---- */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "spur/hint.h"
 #include "spur/node_facts.h"
 #include "spur/scontrol.h"
 
@@ -26,7 +27,7 @@ static void head(const struct node_info *ni, const char *nl, bool details, struc
     str_addf(out, "%sAvailableFeatures=", nl);
     features_print(n, out);
     str_addf(out, "%sActiveFeatures=", nl);
-    features_print(n, out);
+    active_print(n, out);
     auto_str gres = {0};
     node_gres(n, &gres);
     if (n->n_labels) {
@@ -97,7 +98,9 @@ void scontrol_node_text(const struct node_info *ni, bool one_line, bool details,
     cli_time(n->agent_start_unix, "None", out);
     str_addf(out, "%sLastBusyTime=", nl);
     cli_time(n->last_busy_unix, "Unknown", out);
-    str_add(out, " ResumeAfterTime=None SuspendTime=INFINITE");
+    str_add(out, " ResumeAfterTime=");
+    cli_time(node_until(n), "None", out);
+    str_add(out, " SuspendTime=INFINITE");
     tres(n, nl, out);
     auto_str why = {0};
     node_reason(n, &why);
@@ -116,6 +119,8 @@ static int load(struct scontrol *s, const char *what, struct nodes_reply *reply)
     int rc = cli_call(s->c, WIRE_Controller_Nodes, &request, reply, &e);
     if (rc)
         fprintf(stderr, "%s error: %s\n", what, e.text);
+    else if (!s->future)
+        node_drop_future(reply);
     return rc;
 }
 
@@ -290,6 +295,8 @@ int scontrol_show_partition(struct scontrol *s, const char *name) {
     else if (!found)
         str_addf(&out, "Partition %s not found\n", name);
     cli_out(&out);
+    if (!is_all && !found)
+        hint_partition(s->c, &reply, name);
     return is_all || found ? 0 : 1;
 }
 

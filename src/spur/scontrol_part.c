@@ -268,6 +268,14 @@ int scontrol_update_part(struct scontrol *s) {
     return change(s, OP_UPDATE, "slurm_update error");
 }
 
+static bool may_be_created(const struct scontrol *s) {
+    const char *value;
+    for (size_t i = 0; i < s->n; i++)
+        if (scontrol_key(s->word[i], "State", 2, &value))
+            return strcasecmp(value, "future") == 0 || strcasecmp(value, "cloud") == 0 || strcasecmp(value, "external") == 0;
+    return false;
+}
+
 /* "create partition name=x …", "create partitionname=x …"; also of what isn't there yet. */
 int scontrol_create(struct scontrol *s) {
     const char *value;
@@ -283,7 +291,10 @@ int scontrol_create(struct scontrol *s) {
         return change(s, OP_CREATE, "Error creating the partition");
     }
     bool is_node = strncasecmp(s->word[0], "node", 4) == 0, is_reservation = strncasecmp(s->word[0], "res", 3) == 0;
-    if (is_node || is_reservation)
+    if (is_node && !may_be_created(s)) {
+        cli_error(s->c, "Only State=FUTURE, CLOUD, or EXTERNAL allowed for nodes created by scontrol");
+        fprintf(stderr, "Error creating node(s): Invalid node state specified\n");
+    } else if (is_node || is_reservation)
         cli_error(s->c, "create %s is not supported yet (see docs/compatibility.md)", is_node ? "node" : "reservation");
     else
         fprintf(stderr, "Invalid creation entity: %s\n", s->word[0]);
@@ -303,7 +314,10 @@ int scontrol_delete(struct scontrol *s) {
         return send(&w, OP_DELETE, failed);
     }
     bool is_node = strncasecmp(s->word[0], "node", 4) == 0, is_reservation = strncasecmp(s->word[0], "res", 3) == 0;
-    if (is_node || is_reservation)
+    if (scontrol_key(s->word[0], "NodeName", 4, &value)) { /* as Slurm's of nodes that are part of the cluster, and all of ours are */
+        cli_error(s->c, "failed to delete nodes %s", value);
+        fprintf(stderr, "delete_node %s: Invalid node state specified\n", s->word[0]);
+    } else if (is_node || is_reservation)
         cli_error(s->c, "delete %s is not supported yet (see docs/compatibility.md)", is_node ? "node" : "reservation");
     else
         fprintf(stderr, "Invalid deletion entity: %s\n", s->word[0]);

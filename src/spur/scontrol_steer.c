@@ -99,7 +99,7 @@ const char *scontrol_tell(const struct results *reply) {
 
 /* ---- the verbs ---- */
 
-enum steer { STEER_HOLD, STEER_UHOLD, STEER_RELEASE, STEER_SUSPEND, STEER_RESUME, STEER_REQUEUE, STEER_REQUEUE_HOLD };
+enum steer { STEER_HOLD, STEER_UHOLD, STEER_RELEASE, STEER_SUSPEND, STEER_RESUME, STEER_REQUEUE, STEER_REQUEUE_HOLD, STEER_REQUEUE_SPECIAL };
 
 static int send(struct scontrol *s, enum steer what, const struct scontrol_targets *t, struct results *reply,
                 struct err *e) {
@@ -111,12 +111,13 @@ static int send(struct scontrol *s, enum steer what, const struct scontrol_targe
     struct suspend_request suspend = {.token = token, .n_token = sizeof(token), .targets = t->v.p, .n_targets = n,
                                       .resume = what == STEER_RESUME};
     struct requeue_request requeue = {.token = token, .n_token = sizeof(token), .targets = t->v.p, .n_targets = n,
-                                      .hold = what == STEER_REQUEUE_HOLD};
+                                      .hold = what >= STEER_REQUEUE_HOLD, .special_exit = what == STEER_REQUEUE_SPECIAL};
     switch (what) {
     case STEER_SUSPEND:
     case STEER_RESUME: return cli_call(s->c, WIRE_Controller_Suspend, &suspend, reply, e);
     case STEER_REQUEUE:
-    case STEER_REQUEUE_HOLD: return cli_call(s->c, WIRE_Controller_Requeue, &requeue, reply, e);
+    case STEER_REQUEUE_HOLD:
+    case STEER_REQUEUE_SPECIAL: return cli_call(s->c, WIRE_Controller_Requeue, &requeue, reply, e);
     default: hold.op = ops[what]; return cli_call(s->c, WIRE_Controller_Hold, &hold, reply, e);
     }
 }
@@ -164,11 +165,15 @@ int scontrol_requeue(struct scontrol *s) {
 
 int scontrol_requeuehold(struct scontrol *s) {
     const char *state = s->n ? behind(s->word[0], "state=") : NULL;
-    if (state) {
-        cli_error(s->c, "requeuehold state=%s is not supported yet (see docs/compatibility.md)", state);
+    if (!state)
+        return steer(s, "requeuehold", STEER_REQUEUE_HOLD);
+    if (!scontrol_is(state, "SpecialExit", 8)) {
+        cli_error(s->c, "Invalid state name: %s", state);
         return 1;
     }
-    return steer(s, "requeuehold", STEER_REQUEUE_HOLD);
+    s->word++;
+    s->n--;
+    return steer(s, "requeuehold", STEER_REQUEUE_SPECIAL);
 }
 
 int scontrol_wait_job(struct scontrol *s) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * scontrol show step: the steps that run, the batch script's too.
+ * scontrol show step: the steps that run, the batch script's too. scontrol update StepId=: the time limit of one of them.
  */
 #include <stdio.h>
 #include <string.h>
@@ -121,4 +121,70 @@ int scontrol_show_step(struct scontrol *s, const char *name) {
     else
         printf("Job step %s not found\n", name);
     return any ? 0 : 1;
+}
+
+/* ---- update ---- */
+
+static int update_fails(const char *text) {
+    fprintf(stderr, "slurm_update error: %s\n", text);
+    return 1;
+}
+
+static int send_limit(struct scontrol *s, const struct job_target *t, uint32_t step_id, uint32_t limit_min) {
+    uint8_t token[TOKEN_SIZE];
+    struct results reply = {0};
+    struct err e = {0};
+    struct job_spec spec = {.time_limit_min = limit_min};
+    spur_token(token);
+    struct update_request request = {.token = token, .n_token = sizeof(token), .targets = t, .n_targets = 1, .spec = &spec,
+                                     .changes = CHANGE_TIME_LIMIT, .step_plus_1 = step_id + 1};
+    if (cli_call(s->c, WIRE_Controller_Update, &request, &reply, &e))
+        return update_fails(e.text);
+    for (uint32_t i = 0; i < reply.n_results; i++)
+        if (reply.results[i].error)
+            return update_fails(err_sentence(-(int)reply.results[i].error));
+    return 0;
+}
+
+/* All steps of the job that run. */
+static int send_limits(struct scontrol *s, const struct job_target *t, uint32_t limit_min) {
+    struct jobs_request request = {.job_ids = &t->job_id, .n_job_ids = 1, .with_steps = true};
+    struct jobs_reply reply = {0};
+    struct err e = {0};
+    uint32_t n = 0;
+    if (cli_call(s->c, WIRE_Controller_Jobs, &request, &reply, &e))
+        return update_fails(e.text);
+    for (uint32_t i = 0; i < reply.n_jobs; i++)
+        for (uint32_t k = 0; reply.jobs[i].job && reply.jobs[i].job->id == t->job_id && k < reply.jobs[i].n_steps; k++)
+            if (!reply.jobs[i].steps[k].end_ms && ++n && send_limit(s, t, reply.jobs[i].steps[k].id, limit_min))
+                return 1;
+    return n ? 0 : update_fails(err_sentence(E_JOB_ID));
+}
+
+int scontrol_update_step(struct scontrol *s) {
+    const char *value, *step = NULL;
+    struct job_name name;
+    uint32_t limit_min = 0;
+    for (size_t i = 0; i < s->n; i++) {
+        if (scontrol_key(s->word[i], "StepId", 4, &value)) {
+            step = value;
+        } else if (scontrol_key(s->word[i], "TimeLimit", 5, &value)) {
+            if (time_limit_parse(value, &limit_min) || !limit_min) {
+                cli_error(s->c, "Invalid TimeLimit value");
+                return 1;
+            }
+        } else {
+            fprintf(stderr, "Update of this parameter is not supported: %s\nRequest aborted\n", s->word[i]);
+            return 1;
+        }
+    }
+    if (!step || !limit_min) {
+        fprintf(stderr, step ? "No changes specified\n" : "Update of this parameter is not supported: %s\nRequest aborted\n", s->word[0]);
+        return 1;
+    }
+    if (job_name_parse(cli_sluids(s->c, step), JOB_NAME_STEP, &s->c->arena, &name, NULL))
+        return update_fails(err_sentence(E_JOB_ID));
+    if (!name.has_step)
+        return send_limits(s, &name.target, limit_min);
+    return name.step_id > STEP_ID_MAX ? update_fails(err_sentence(E_JOB_ID)) : send_limit(s, &name.target, name.step_id, limit_min);
 }

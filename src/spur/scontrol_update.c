@@ -226,6 +226,14 @@ static int set_user(struct update *u, const struct key *k, const char *value) {
     return u->has_uid ? 0 : -1;
 }
 
+static int set_contiguous(struct update *u, const struct key *k, const char *value) {
+    bool is_yes = strcasecmp(value, "yes") == 0 || str_eq(value, "1");
+    if (!is_yes && strcasecmp(value, "no") != 0 && !str_eq(value, "0"))
+        return bad(u, "Contiguous", value);
+    u->more.contiguous = is_yes;
+    return 0;
+}
+
 #define TEXT(name, least, change, field) {name, least, change, NULL, offsetof(struct job_spec, field)}
 /* In the order in which shortened keys are tried. */
 static const struct key keys[] = {
@@ -233,6 +241,7 @@ static const struct key keys[] = {
     TEXT("Account", 1, CHANGE_ACCOUNT, account),
     {"ArrayTaskThrottle", 10, CHANGE_ARRAY_LIMIT, set_throttle},
     TEXT("Comment", 3, CHANGE_COMMENT, comment),
+    {"Contiguous", 10, CHANGE_CONTIGUOUS, set_contiguous},
     {"CPUsPerTask", 9, CHANGE_TASKS, set_count},
     {"Deadline", 3, CHANGE_DEADLINE, set_moment},
     TEXT("Dependency", 1, CHANGE_DEPENDENCY, dependency),

@@ -12,7 +12,7 @@ struct sinfo {
     struct cli *c;
     const char *format, *long_format, *sort, *part_list, *node_list, *state_list;
     const char *json_version, *iterate;
-    bool all, by_node, long_list, summarize, no_header, reasons, exact, dead, responding, json, help_format;
+    bool all, by_node, long_list, summarize, no_header, reasons, exact, future, dead, responding, json, help_format;
     uint32_t interval_secs; /* 0: once */
     const char *const *part, *const *node, *const *state;
     uint32_t n_part, n_node, n_state;

@@ -29,6 +29,7 @@ struct srun {
     const char *const *argv; /* the command */
     uint32_t n_argv;
     int exit_error, exit_immediate; /* what it returns when it fails by itself */
+    const char *cpu_bind;           /* --cpu-bind, where it binds or tells; NULL */
     const char *kind;               /* of the allocation: "srun", "salloc" */
 };
 
@@ -41,6 +42,7 @@ int srun_ask_job(struct opt_run *r, const struct opt_row *o, const char *value);
 int srun_ask_pty(struct opt_run *r, const struct opt_row *o, const char *value);
 int srun_ask_mpi(struct opt_run *r, const struct opt_row *o, const char *value);
 int srun_ask_nodes(struct opt_run *r, const struct opt_row *o, const char *value);
+int srun_ask_cpu_bind(struct opt_run *r, const struct opt_row *o, const char *value);
 int srun_ask_het(struct opt_run *r, const struct opt_row *o, const char *value);
 const char *srun_env_get(const char *name); /* getenv for opt_scan_env, with srun's other names */
 /* Words behind the options into argv; what fits together. false: said so. */

@@ -33,8 +33,7 @@ static bool has_name(const char *const *item, uint32_t n, const char *text, size
 /* Variables that are set here, below. */
 static bool is_set_here(const struct srun *s, const char *text) {
     size_t n = name_length(text);
-    const char *const mine[] = {"SLURM_UMASK", "SRUN_DEBUG", s->job.spec.cpus_per_task_given ? "SLURM_CPUS_PER_TASK" : "",
-                                s->job.export ? "SLURM_EXPORT_ENV" : ""};
+    const char *const mine[] = {"SLURM_UMASK", "SRUN_DEBUG", s->job.spec.cpus_per_task_given ? "SLURM_CPUS_PER_TASK" : ""};
     static const char *const memory[] = {"SLURM_MEM_PER_NODE", "SPUR_MEM_PER_NODE", "SLURM_MEM_PER_CPU", "SPUR_MEM_PER_CPU"};
     bool asks = s->job.spec.mem_node_mb || s->job.more.mem_cpu_mb;
     return has_name(mine, ARRAY_LEN(mine), text, n) || (asks && has_name(memory, ARRAY_LEN(memory), text, n));
@@ -58,8 +57,6 @@ static void add_own(struct srun *s, struct buf *out) {
         add_both(out, a, "MEM_PER_NODE", s->job.spec.mem_node_mb);
     else if (mem_cpu_mb)
         add_both(out, a, "MEM_PER_CPU", mem_cpu_mb);
-    if (s->job.export)
-        add(out, arena_printf(a, "SLURM_EXPORT_ENV=%s", s->job.export));
 }
 
 void srun_env(struct srun *s, const char *const *environ_, struct buf *out) {

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "core/model/bind.h"
 #include "spur/command.h"
 #include "spur/job_options.h"
 #include "spur/srun.h"
@@ -72,6 +73,37 @@ int srun_ask_nodes(struct opt_run *r, const struct opt_row *o, const char *value
     if (!rc && !RUN(r)->job.spec.min_nodes)
         rc = opt_bad(r, 1, "Unable to allocate resources: Node count specification invalid");
     return rc;
+}
+
+static const char bind_help[] =
+    "CPU bind options:\n"
+    "    --cpu-bind=         Bind tasks to CPUs\n"
+    "        q[uiet]         quietly bind before task runs (default)\n"
+    "        v[erbose]       verbosely report binding before task runs\n"
+    "        no[ne]          don't bind tasks to CPUs (default)\n"
+    "        rank            bind by task rank\n"
+    "        map_cpu:<list>  specify a CPU ID binding for each task\n"
+    "                        where <list> is <cpuid1>,<cpuid2>,...<cpuidN>\n"
+    "        mask_cpu:<list> specify a CPU ID binding mask for each task\n"
+    "                        where <list> is <mask1>,<mask2>,...<maskN>\n"
+    "        help            show this help message\n";
+
+int srun_ask_cpu_bind(struct opt_run *r, const struct opt_row *o, const char *value) {
+    struct cpu_bind_ask b;
+    if (cpu_bind_parse(value, &b)) {
+        opt_bad(r, 1, "unrecognized --cpu-bind argument \"%s\"", value);
+        str_addf(&r->err, "%s: fatal: Failed to parse --cpu-bind= values.\n", r->prog);
+        return -1;
+    }
+    if (b.is_help) {
+        str_add(&r->out, bind_help);
+        r->exit_code = 0;
+        return -1;
+    }
+    if (b.kind == CPU_BIND_LATER)
+        return opt_bad(r, 1, "option --%s=%s is not supported yet (see docs/compatibility.md)", o->name, value);
+    RUN(r)->cpu_bind = b.kind == CPU_BIND_NONE && !b.verbose ? NULL : value;
+    return 0;
 }
 
 int srun_ask_het(struct opt_run *r, const struct opt_row *o, const char *value) {
@@ -210,6 +242,25 @@ static bool find_job(struct srun *s) {
     return true;
 }
 
+/* What goes with a GPU is the job's: a step has of it what it asks for. */
+static bool leave_to_the_job(struct srun *s, const struct opt_run *r) {
+    bool has_gpus = false, has_tasks = false; /* of its own, not by the job's variables */
+    for (size_t i = 0; i < r->items.n; i++) {
+        const char *name = r->items.p[i].row->name;
+        has_gpus |= !r->items.p[i].env && str_eq(name, "gpus-per-node");
+        has_tasks |= !r->items.p[i].env && str_eq(name, "ntasks-per-gpu");
+        if (r->items.p[i].env || (!str_eq(name, "cpus-per-gpu") && !str_eq(name, "mem-per-gpu")))
+            continue;
+        cli_error(s->job.c, "option --%s of a step is not supported yet (see docs/compatibility.md)", name);
+        return false;
+    }
+    s->job.gpus_per_node = has_gpus ? s->job.gpus_per_node : NULL;
+    s->job.tasks_per_gpu = has_tasks ? s->job.tasks_per_gpu : 0;
+    s->job.seldom.cpus_per_gpu = 0;
+    s->job.mem[ASK_MEM_GPU].level = 0;
+    return true;
+}
+
 bool srun_settle(struct srun *s, const struct opt_run *r) {
     struct job_spec *j = &s->job.spec;
     s->exit_error = (int)exit_code_of("SLURM_EXIT_ERROR");
@@ -227,6 +278,8 @@ bool srun_settle(struct srun *s, const struct opt_run *r) {
         s->exact = true;
         s->job.more.exclusive = EXCLUSIVE_NO;
     }
+    if (s->is_inside && !leave_to_the_job(s, r))
+        return false;
     if (!job_ask_settle(&s->job.ask))
         return false;
     if (!s->is_inside)

@@ -93,7 +93,7 @@ static int fill(struct srun_step *st, struct step_spec *p) {
         .time_limit_min = j->time_limit_min == TIME_LIMIT_NONE ? 0 : j->time_limit_min, .overlap = s->overlap,
         .exact = s->exact, .kill_on_bad_exit = s->bad_exit == BAD_EXIT_KILLS, /* not -W: that counts over all nodes, here */
         .submit_line = j->submit_line, .submit_host = j->submit_host, .work_dir = j->work_dir,
-        .cyclic = str_eq(s->job.more.distribution, "cyclic"), .pty = s->pty,
+        .cyclic = s->job.more.distribution && strncasecmp(s->job.more.distribution, "cyclic", 6) == 0, .pty = s->pty,
         .features = s->job.more.features, .overcommit = s->job.more.overcommit};
     if (st->alloc) { /* what the job was given is the step's */
         p->mem_node_mb = p->mem_cpu_mb = 0;
@@ -385,7 +385,7 @@ int srun_step_streams(struct srun_step *st) {
         .argv = s->argv, .n_argv = s->n_argv, .env = arena_memdup(&c->arena, env.p, env.n), .n_env = (uint32_t)env.n,
         .work_dir = j->work_dir, .append = j->open_mode == OPEN_APPEND, .umask = j->umask, .rlimits = limits,
         .n_rlimits = j->n_rlimits, .kill_on_bad_exit = s->bad_exit == BAD_EXIT_KILLS, .submit_dir = s->job.cwd, .submit_host = j->submit_host,
-        .launch_address = spur_local_address(st->reply.tickets[0].place, &c->arena)};
+        .cpu_bind = s->cpu_bind, .launch_address = spur_local_address(st->reply.tickets[0].place, &c->arena)};
     enum where output;
     int rc = settle_output(st, n_tasks, &output);
     rc = rc ? rc : settle_error(st, n_tasks, output);

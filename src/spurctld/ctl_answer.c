@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is asked of the controller as a whole: ping, diag, reconfigure.
+ * What is asked of the controller as a whole: ping, diag.
  */
 #include <string.h>
 #include <unistd.h>
@@ -10,8 +10,10 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "io/journal/journal.h"
-#include "spurctld/config_file.h"
 #include "spurctld/ctl_diag.h"
+#include "spurctld/member/member.h"
+
+#define HEARD_MS 3000
 
 static const char *role_name(enum journal_role role) {
     switch (role) {
@@ -25,6 +27,32 @@ static const char *role_name(enum journal_role role) {
 /* All zero at the very end, when it is closed and the last requests are being refused. */
 static struct journal_stats stats_of(const struct ctl *c) {
     return c->journal ? journal_stats(c->journal) : (struct journal_stats){0};
+}
+
+static const char *member_role(const struct member_info *m) {
+    switch (m->role) {
+    case MEMBER_LEADER: return "leader";
+    case MEMBER_FOLLOWER: return "follower";
+    case MEMBER_SPARE: return "spare";
+    default: return "unknown";
+    }
+}
+
+static void add_members(const struct ctl *c, struct ping_reply *out, struct arena *a) {
+    struct member_info known[MEMBERS_MAX];
+    size_t n = member_list(&c->room, known);
+    struct controller_info *list = arena_alloc(a, n * sizeof(*list));
+    int64_t now = c->room.host->now_ms(c->room.host->impl);
+    for (size_t i = 0; i < n; i++) {
+        const struct member_info *m = &known[i];
+        bool is_reached = m->heard_ms && now - m->heard_ms < (int64_t)HEARD_MS * MAX(c->options.clock_scale, 1u);
+        list[i] = (struct controller_info){.id = m->id, .address = arena_strdup(a, m->address), .role = member_role(m),
+                                           .term = m->term, .index = m->index, .is_reached = m->is_self || is_reached,
+                                           .version = arena_strdup(a, m->version)};
+    }
+    out->members = list;
+    out->n_members = (uint32_t)n;
+    out->leader_id = member_leader(&c->room);
 }
 
 void ctl_ping(void *ctx, struct ping_reply *out, struct arena *a) {
@@ -44,6 +72,7 @@ void ctl_ping(void *ctx, struct ping_reply *out, struct arena *a) {
         .member_id = c->room.member_id,
         .pid = (uint32_t)getpid(),
     };
+    add_members(c, out, a);
 }
 
 #define add ctl_diag_add /* here: a counter of any group */
@@ -156,94 +185,4 @@ void ctl_diag(void *ctx, bool reset, struct diag_reply *out, struct arena *a) {
     c->room.tally = (struct tally){0};
     c->applies = c->apply_total_us = c->apply_max_us = 0;
     c->started_unix = out->now_unix;
-}
-
-/* ---- reconfigure ---- */
-
-struct reconfiguring {
-    struct ctl *c;
-    struct arena arena, notes_arena;
-    struct conf conf;
-    struct secret jwt, jwt_old;
-    VEC(const char *) notes;
-    bool changed;
-    void (*done)(void *arg, int code, const struct err *why, const void *reply);
-    void *arg;
-};
-
-static void finish(struct reconfiguring *rc, int code, const struct err *why) {
-    struct reconfigure_reply reply = {rc->changed, rc->notes.p, (uint32_t)rc->notes.n};
-    rc->done(rc->arg, code, why, &reply);
-    vec_fini(&rc->notes);
-    secret_fini(&rc->jwt);
-    secret_fini(&rc->jwt_old);
-    arena_fini(&rc->notes_arena);
-    arena_fini(&rc->arena); /* empty where the configuration was taken over */
-    free(rc);
-}
-
-/* What is read at start only: a change is told, and takes effect with the next start. */
-static void note_restart_keys(struct reconfiguring *rc, const struct conf *running) {
-    const char *const *key;
-    uint32_t n = conf_restart_keys(&rc->notes_arena, running, &rc->conf, &key);
-    for (uint32_t i = 0; i < n; i++)
-        vec_push(&rc->notes, arena_printf(&rc->notes_arena, "%s changes with the next start", key[i]));
-}
-
-static void swap_secret(struct secret *a, struct secret *b) {
-    struct secret was = *a;
-    *a = *b;
-    *b = was;
-}
-
-/* The rest of the new file becomes this member's; what needs a restart stays as it was. */
-static void take_over(struct ctl *c, struct reconfiguring *rc) {
-    struct conf next = rc->conf;
-    enum log_level level;
-    next.auth_mode = c->at_start.auth_mode;
-    if (!c->options.log_level && next.log_level && !log_level_parse(next.log_level, &level))
-        log_set_level(level);
-    swap_secret(&c->room.jwt, &rc->jwt);
-    swap_secret(&c->room.jwt_old, &rc->jwt_old);
-    arena_fini(&c->conf_arena);
-    c->conf_arena = rc->arena;
-    rc->arena = (struct arena){0};
-    c->conf = next;
-}
-
-static void on_taken(void *arg, int code, const struct err *why, uint64_t index, const void *answer, size_t n) {
-    struct reconfiguring *rc = arg;
-    if (!code)
-        log_info("reconfigured");
-    finish(rc, code, why);
-}
-
-void ctl_reconfigure(void *ctx, void (*done)(void *arg, int code, const struct err *why, const void *reply), void *arg) {
-    struct ctl *c = ctx;
-    struct reconfiguring *rc = xnew(struct reconfiguring);
-    *rc = (struct reconfiguring){.c = c, .done = done, .arg = arg};
-    auto_str problems = {0};
-    struct err e = {0};
-    int code = config_file_load(c->options.config_path, &rc->arena, &rc->conf, &problems, &e);
-    if (code) {
-        if (problems.n)
-            err_set(&e, code, "the configuration has problems; nothing was changed:\n%.*s", (int)problems.n - 1,
-                    problems.p);
-        finish(rc, code, &e);
-        return;
-    }
-    code = config_file_jwt(&rc->conf, &rc->jwt, &rc->jwt_old, &e);
-    if (code) {
-        finish(rc, code, &e);
-        return;
-    }
-    const struct rconf *in_force = room_rconf(&c->room);
-    rc->changed = in_force->n_hash != 32 || memcmp(in_force->hash, rc->conf.rep.hash, 32) != 0;
-    note_restart_keys(rc, &c->at_start);
-    const char *const *dropped;
-    uint32_t n_dropped = ctl_dropped(c, &rc->notes_arena, &dropped);
-    for (uint32_t i = 0; i < n_dropped; i++)
-        vec_push(&rc->notes, dropped[i]);
-    take_over(c, rc);
-    lead_offer_config(c->room.lead, true, on_taken, rc);
 }

@@ -6,14 +6,15 @@
 
 #include "base/log.h"
 #include "base/mem.h"
-#include "io/blob/blob.h"
 #include "io/host/host_loop.h"
 #include "io/journal/journal.h"
+#include "spurctld/catchup/catchup.h"
 
 struct ctl_host {
     struct host_loop *loop;
-    struct blob_store *blobs;
+    struct catchup *catchup;
     struct journal *journal;
+    struct ctl_links *links;
     void (*send)(void *impl, const char *address, const char *method, const char *metadata, struct buf message,
                  uint64_t timeout_ms, host_reply_fn fn, void *arg); /* the loop's */
 };
@@ -61,10 +62,10 @@ struct storing {
     struct log_about about;
 };
 
-static void on_stored(void *arg, int code, const struct err *why, const struct blob_hash *hash) {
+static void on_stored(void *arg, int code, const struct err *why, const uint8_t hash[32]) {
     struct storing *s = arg;
     struct log_about old = log_about_set(s->about.id);
-    s->fn(s->arg, code, why, hash ? hash->b : NULL);
+    s->fn(s->arg, code, why, hash);
     log_about_set(old.id);
     free(s);
 }
@@ -73,7 +74,7 @@ static void store(void *impl, struct buf bytes, host_stored_fn fn, void *arg) {
     struct ctl_host *h = host_loop_more(impl);
     struct storing *s = xnew(struct storing);
     *s = (struct storing){fn, arg, log_about_now()};
-    blob_put(h->blobs, bytes, on_stored, s);
+    catchup_store(h->catchup, bytes, on_stored, s);
 }
 
 struct asking {
@@ -98,9 +99,7 @@ static void on_answer(void *arg, int code, const struct err *why, const void *re
 
 static void load(void *impl, const uint8_t hash[32], host_reply_fn fn, void *arg) {
     struct ctl_host *h = host_loop_more(impl);
-    struct blob_hash wanted;
-    memcpy(wanted.b, hash, sizeof(wanted.b));
-    blob_get(h->blobs, &wanted, on_answer, asking_new(fn, arg));
+    catchup_load(h->catchup, hash, on_answer, asking_new(fn, arg));
 }
 
 static void send(void *impl, const char *address, const char *method, const char *metadata, struct buf message,
@@ -111,10 +110,9 @@ static void send(void *impl, const char *address, const char *method, const char
 
 /* ---- life ---- */
 
-struct ctl_host *ctl_host_new(struct loop *l, struct pool *p, const struct clock *c, struct blob_store *blobs) {
+struct ctl_host *ctl_host_new(struct loop *l, struct pool *p, const struct clock *c, struct tls *tls) {
     struct ctl_host *h = xnew(struct ctl_host);
-    h->loop = host_loop_new(l, p, c, h);
-    h->blobs = blobs;
+    h->loop = host_loop_new(l, p, c, tls, h);
     struct host *host = host_loop_host(h->loop);
     host->propose = propose;
     host->store = store;
@@ -126,6 +124,18 @@ struct ctl_host *ctl_host_new(struct loop *l, struct pool *p, const struct clock
 
 void ctl_host_set_journal(struct ctl_host *h, struct journal *j) {
     h->journal = j;
+}
+
+void ctl_host_set_catchup(struct ctl_host *h, struct catchup *c) {
+    h->catchup = c;
+}
+
+void ctl_host_set_links(struct ctl_host *h, struct ctl_links *k) {
+    h->links = k;
+}
+
+struct ctl_links *ctl_host_links(void *impl) {
+    return ((struct ctl_host *)host_loop_more(impl))->links;
 }
 
 struct host *ctl_host_host(struct ctl_host *h) {

@@ -10,12 +10,17 @@
 
 struct loop;
 struct pool;
+struct tls;
 struct journal;
-struct blob_store;
+struct ctl_links;
 
 struct ctl_host;
-struct ctl_host *ctl_host_new(struct loop *l, struct pool *p, const struct clock *c, struct blob_store *blobs);
+struct ctl_host *ctl_host_new(struct loop *l, struct pool *p, const struct clock *c, struct tls *tls);
 void ctl_host_set_journal(struct ctl_host *h, struct journal *j); /* NULL: proposals are refused */
+void ctl_host_set_links(struct ctl_host *h, struct ctl_links *k); /* for whoever sets the host's member_send */
+struct ctl_links *ctl_host_links(void *impl);
+struct catchup;
+void ctl_host_set_catchup(struct ctl_host *h, struct catchup *c); /* who stores and loads for the whole cluster */
 void ctl_host_free(struct ctl_host *h);
 struct host *ctl_host_host(struct ctl_host *h);
 

@@ -16,6 +16,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "spurctld/catchup/catchup.h"
 #include "spurctld/ctl_inside.h"
 
 #define JOIN_TOKEN_BYTES 24
@@ -168,6 +169,7 @@ bool ctl_blob_is_named(const struct ctl *c, const uint8_t hash[32]) {
 static bool nothing_out(void *arg) {
     const struct ctl *c = arg;
     return !plan_stats(c->room.plan).running && (!c->is_naming || c->names) && !acct_is_out(c->room.acct) && !snapshots_are_out(c->snapshots) &&
+           !catchup_is_out(c->room.catchup) &&
            !pool_waiting(c->pool);
 }
 
@@ -183,7 +185,7 @@ static bool is_true(void *arg) {
  * that are about to go. */
 void ctl_finish_work(struct ctl *c) {
     bool has_run = false;
-    if (c->room.plan && c->room.acct && c->snapshots)
+    if (c->room.plan && c->room.acct && c->snapshots && c->room.catchup)
         loop_run_until(c->loop, nothing_out, c, 10000);
     loop_post(c->loop, set_true, &has_run);
     loop_run_until(c->loop, is_true, &has_run, 10000);

@@ -40,6 +40,8 @@ struct room {
     struct react *react;
     struct acct *acct;
     struct query *query;
+    struct catchup *catchup; /* NULL: not there (tests of rooms) */
+    struct members *member; /* NULL: one controller, alone (tests of rooms) */
     struct tally tally;
     int64_t complained_ms; /* host's clock; 0: never */
 };

@@ -26,9 +26,9 @@
 #include "io/host/host_loop.h"
 #include "io/loop/loop.h"
 #include "spur_descriptors.h"
-#include "spurd/api/api.h"
 #include "spurd/facts.h"
 #include "spurd/report/report.h"
+#include "spurd/secure.h"
 #include "spurd/steps/local.h"
 #include "spurd/stream/open.h"
 
@@ -42,6 +42,7 @@ struct agent {
     struct loop *loop;
     struct pool *pool;
     struct clock clock;
+    struct secure *secure;
     struct host_loop *host_loop;
     struct table *table;
     struct steps_local *steps;
@@ -241,6 +242,12 @@ static void on_stop(void *arg, int signo) {
     loop_stop(a->loop);
 }
 
+static void on_hangup(void *arg, int signo) {
+    struct agent *a = arg;
+    (void)signo;
+    secure_reread(a->secure, a->api);
+}
+
 /* All children are step daemons on their way into the background, or strangers where we are pid 1. */
 static void on_child(void *arg, int signo) {
     (void)arg, (void)signo;
@@ -311,7 +318,7 @@ static int make_api(struct agent *a, struct err *e) {
     const void *descriptors = spur_descriptors(&n);
     struct streams_conf streams = {a->node.name, a->loop, host_loop_host(a->host_loop), a->table, a->steps};
     a->streams = streams_new(&streams);
-    struct api_conf conf = {a->node.name, descriptors, n, streams_take, a->streams};
+    struct api_conf conf = {a->node.name, descriptors, n, streams_take, a->streams, secure_tls(a->secure)};
     uint16_t port = 0;
     int code = api_new(a->loop, host_loop_host(a->host_loop), a->table, &conf, a->o->listen, &a->api, &port, e);
     a->node.port = port;
@@ -344,7 +351,10 @@ static int begin(struct agent *a, struct err *e) {
     check_passage(a);
     a->loop = loop_new("spurd");
     a->pool = pool_new("work", POOL_THREADS);
-    a->host_loop = host_loop_new(a->loop, a->pool, &a->clock, NULL);
+    code = secure_new(a->loop, a->o, &a->secure, e);
+    if (code)
+        return code;
+    a->host_loop = host_loop_new(a->loop, a->pool, &a->clock, secure_tls(a->secure), NULL);
     a->table = table_new(host_loop_host(a->host_loop), &table);
     loop_on_signal(a->loop, SIGCHLD, on_child, a);
     code = make_steps(a, e);
@@ -356,6 +366,7 @@ static int begin(struct agent *a, struct err *e) {
     make_report(a);
     loop_on_signal(a->loop, SIGTERM, on_stop, a);
     loop_on_signal(a->loop, SIGINT, on_stop, a);
+    loop_on_signal(a->loop, SIGHUP, on_hangup, a);
     find_address(a);
     log_info("node %s: %u CPUs, %llu MiB, listening on port %u, %zu runs found", a->node.name, a->node.cpus,
              (unsigned long long)a->node.mem_mb, a->node.port, table_count(a->table));
@@ -383,6 +394,7 @@ static void end(struct agent *a) {
         report_free(a->report);
     if (a->loop)
         loop_free(a->loop);
+    secure_free(a->secure);
     if (a->steps)
         steps_local_free(a->steps);
     cred_key_fini(&a->key);

@@ -167,13 +167,13 @@ static bool is_wildcard(const char *host) {
     return !*host || str_eq(host, "0.0.0.0") || str_eq(host, "::") || str_eq(host, "*");
 }
 
-/* "[h]:p", "h:p", with or without a scheme: the host. */
+/* "[h]:p", "h:p", with or without a scheme: the host. Of a list: the first one's. */
 static char *host_of(const char *address, struct arena *a) {
-    const char *scheme = strstr(address, "://");
-    const char *host = scheme ? scheme + 3 : address;
+    const char *text = arena_strndup(a, address, strcspn(address, ",")), *scheme = strstr(text, "://");
+    const char *host = scheme ? scheme + 3 : text;
     if (*host == '[')
         return arena_strndup(a, host + 1, strcspn(host + 1, "]"));
-    size_t n = strcspn(host, ",");
+    size_t n = strlen(host);
     const char *colon = memrchr(host, ':', n);
     return arena_strndup(a, host, colon ? (size_t)(colon - host) : n);
 }
@@ -203,7 +203,10 @@ char *facts_listen_address(const char *listen, struct arena *a) {
 
 char *facts_address_towards(const char *controllers) {
     auto_arena a = {0};
-    if (str_starts(controllers, "unix:"))
-        return xstrdup(short_name(&a));
-    return towards(host_of(controllers, &a));
+    char *found = NULL;
+    for (const char *at = controllers; at && !found; at = strchr(at, ',')) {
+        at += strspn(at, ", ");
+        found = str_starts(at, "unix:") ? xstrdup(short_name(&a)) : towards(host_of(at, &a));
+    }
+    return found;
 }

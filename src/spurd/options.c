@@ -17,6 +17,7 @@
 #include "base/str.h"
 #include "core/model/config.h"
 #include "io/toml/toml.h"
+#include "libspur/secure.h"
 #include "spurstepd/step.h"
 
 #define STATE_DIR "/var/spool/spurd"
@@ -29,14 +30,14 @@ static const char help_text[] =
     "\n"
     "  --controller ADDR[,ADDR…]  controllers, host:port with or without http:// (SPUR_CONTROLLER_ADDR;\n"
     "                             default http://localhost:6817)\n"
-    "  --listen ADDR              where the controller reaches this agent (default [::]:6818; port 0: any)\n"
+    "  --listen ADDR              where the controller reaches this agent (default [::]:6818, or agent_port; port 0: any)\n"
     "  -N, --hostname NAME        name of the node (default: the short host name)\n"
     "  --address IP               address to register (SPUR_NODE_ADDRESS; default: the one towards the controller)\n"
     "  --state-dir DIR            runs and keys (default " STATE_DIR "; of an agent that isn't root's: a folder\n"
     "                             of that cluster below $XDG_STATE_HOME/spurd or ~/.local/state/spurd)\n"
     "  --token TOKEN              join token (SPUR_JOIN_TOKEN)\n"
     "  --controller-key FILE      the controller's public key; without it the first one seen is kept\n"
-    "  -f, --config FILE          spur.conf, read for [logging] (default " CONFIG_PATH " where it exists)\n"
+    "  -f, --config FILE          spur.conf, read for [logging] and [tls] (default " CONFIG_PATH " where it exists)\n"
     "  --cpus N, --memory-mb N    sizes to register (default: the machine's)\n"
     "  --features A,B             features to register\n"
     "  --label KEY=VALUE          a label to register; may be repeated (SPUR_NODE_LABELS: KEY=VALUE,…)\n"
@@ -258,6 +259,7 @@ static void fill_defaults(struct options *o) {
         o->address = env("SPUR_NODE_ADDRESS");
     if (!o->token)
         o->token = env("SPUR_JOIN_TOKEN");
+    o->has_own_listen = o->listen != NULL;
     if (!o->listen)
         o->listen = "[::]:6818";
     o->own_state_dir = o->state_dir != NULL;
@@ -332,27 +334,39 @@ static void print_problems(const char *path, char *problems) {
         fprintf(stderr, "spurd: error: %s: %s\n", path, line);
 }
 
-int options_read_config(struct options *o, struct arena *a, struct err *e) {
+int options_reread(const struct options *o, struct arena *a, struct conf *out, struct err *e) {
     auto_buf text = {0};
     auto_str problems = {0};
     struct tree *root;
+    if (!o->config) {
+        conf_defaults(a, out);
+        return 0;
+    }
+    int code = read_text(o->config, &text, e);
+    if (!code)
+        code = toml_parse((const char *)text.p, text.n, a, &root, e);
+    if (!code)
+        code = conf_read(root, a, out, &problems, e);
+    if (code && problems.p)
+        print_problems(o->config, problems.p);
+    return code ? err_wrap(e, "%s", o->config) : 0;
+}
+
+int options_read_config(struct options *o, struct arena *a, struct err *e) {
     struct conf conf;
     if (!o->config && access(CONFIG_PATH, R_OK))
         return 0;
     if (!o->config)
         o->config = CONFIG_PATH;
-    int code = read_text(o->config, &text, e);
-    if (!code)
-        code = toml_parse((const char *)text.p, text.n, a, &root, e);
-    if (!code)
-        code = conf_read(root, a, &conf, &problems, e);
-    if (code) {
-        if (problems.p)
-            print_problems(o->config, problems.p);
-        return err_wrap(e, "%s", o->config);
-    }
+    int code = options_reread(o, a, &conf, e);
+    if (code)
+        return code;
+    o->has_own_level = o->log_level != NULL;
     o->log_level = o->log_level ? o->log_level : conf.log_level;
     o->log_format = o->log_format ? o->log_format : conf.log_format;
     o->log_file = o->log_file ? o->log_file : conf.log_file;
+    o->tls = secure_conf(&conf);
+    if (!o->has_own_listen)
+        o->listen = arena_printf(a, "[::]:%u", conf.agent_port);
     return 0;
 }

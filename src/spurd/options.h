@@ -10,6 +10,8 @@
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "core/model/config.h"
+#include "io/tls/tls.h"
 #include "spurd/gres.h"
 
 #define LABELS_MAX 256
@@ -26,7 +28,10 @@ struct options {
     uint32_t clock_scale;
     uint32_t containment; /* enum step_containment */
     bool test_faults;
-    bool own_state_dir; /* it was named */
+    bool own_state_dir;  /* it was named */
+    bool has_own_listen; /* it was given */
+    bool has_own_level;  /* so was --log-level */
+    struct tls_conf tls; /* [tls] */
 };
 
 enum options_do { OPTIONS_RUN, OPTIONS_DONE, OPTIONS_WRONG };
@@ -34,6 +39,8 @@ enum options_do { OPTIONS_RUN, OPTIONS_DONE, OPTIONS_WRONG };
 enum options_do options_read(int argc, char **argv, struct options *out);
 /* The generic resources that --gres or --gres-config name, of this node. */
 int options_read_gres(const struct options *o, const char *node_name, struct arena *a, struct gres_list *out, struct err *e);
+/* The same file once more, with its checks; without any: its defaults. */
+int options_reread(const struct options *o, struct arena *a, struct conf *out, struct err *e);
 /* Reads the configuration (where there is one) for what no flag says. */
 int options_read_config(struct options *o, struct arena *a, struct err *e);
 

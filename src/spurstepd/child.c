@@ -10,6 +10,7 @@
 #include <grp.h>
 #include <linux/capability.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -364,6 +365,53 @@ static void exec_task(const struct step_plan *plan, const struct step_task *task
     give_up(kept, CHILD_NO_EXEC, why & 0x7f, "%s", text);
 }
 
+/* The CPU with that number among those that it has now. */
+static int nth_cpu(const cpu_set_t *has, uint32_t n) {
+    int count = CPU_COUNT(has);
+    int left = count ? (int)(n % (uint32_t)count) : 0;
+    for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
+        if (CPU_ISSET(cpu, has) && left-- == 0)
+            return cpu;
+    return 0;
+}
+
+static void tell_cpus(const struct step_plan *plan, const struct step_task *task, const cpu_set_t *set) {
+    char mask[CPU_SETSIZE / 4 + 1];
+    int top = CPU_SETSIZE / 4 - 1, n = 0;
+    for (; top > 0 && !(CPU_ISSET(top * 4, set) || CPU_ISSET(top * 4 + 1, set) || CPU_ISSET(top * 4 + 2, set) || CPU_ISSET(top * 4 + 3, set)); top--) {
+    }
+    for (; top >= 0; top--) {
+        int digit = 0;
+        for (int bit = 0; bit < 4; bit++)
+            digit |= CPU_ISSET(top * 4 + bit, set) ? 1 << bit : 0;
+        mask[n++] = "0123456789ABCDEF"[digit];
+    }
+    mask[n] = 0;
+    uint32_t local = (uint32_t)(task - plan->tasks);
+    char line[CPU_SETSIZE / 4 + 256];
+    int len = snprintf(line, sizeof(line), "cpu-bind=MASK - %s, task %2u %2u [%d]: mask 0x%s%s\n", plan->node_name ? plan->node_name : "", task->rank,
+                       local, getpid(), mask, task->n_cpus ? " set" : "");
+    if (len > 0 && write(2, line, (size_t)len) < 0)
+        return;
+}
+
+/* --cpu-bind. Where it can't be, the task runs as it would have without, and says so. */
+static void bind_cpus(const struct step_plan *plan, const struct step_task *task) {
+    cpu_set_t has, want;
+    CPU_ZERO(&want);
+    if ((!task->n_cpus && !task->tell_cpus) || sched_getaffinity(0, sizeof(has), &has))
+        return;
+    for (uint32_t i = 0; i < task->n_cpus; i++) {
+        int cpu = task->cpu_by_rank ? nth_cpu(&has, task->cpus[i]) : (int)MIN(task->cpus[i], (uint32_t)CPU_SETSIZE);
+        if (cpu < CPU_SETSIZE)
+            CPU_SET(cpu, &want);
+    }
+    if (task->n_cpus && sched_setaffinity(0, sizeof(want), &want))
+        stderr_line(2, "--cpu-bind: can't bind task %u: %s", task->rank, strerror(errno));
+    if (task->tell_cpus && !sched_getaffinity(0, sizeof(has), &has))
+        tell_cpus(plan, task, &has);
+}
+
 void child_run(const struct step_plan *plan, const struct step_task *task, const struct child_ends *ends, int channel) {
     char go;
     pid_t daemon = getppid();
@@ -394,5 +442,7 @@ void child_run(const struct step_plan *plan, const struct step_task *task, const
             stderr_line(2, "Can't propagate RLIMIT_%s of %llu from submit host: %s", plan->rlimits[i].name,
                         (unsigned long long)plan->rlimits[i].soft, strerror(limit_errno[i]));
     }
+    if (task)
+        bind_cpus(plan, task);
     exec_task(plan, task, script_fd, channel);
 }

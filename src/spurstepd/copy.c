@@ -8,12 +8,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <lz4frame.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "spurstepd/step.h"
@@ -28,7 +30,10 @@ struct copy {
     struct buf in;
     char path[PATH_BYTES], made[PATH_BYTES + 16]; /* where it is to be, and is until it is whole; "": none */
     struct stream_file file;
-    uint64_t at, acked;
+    uint64_t at, acked; /* of what comes */
+    uint64_t written;   /* of the file */
+    LZ4F_dctx *unpacker;
+    bool frame_ended;
 };
 
 static int become(const struct step_copy *q, struct err *e) {
@@ -60,6 +65,10 @@ static int begin_file(struct copy *c, const struct stream_file *f, struct err *e
     snprintf(c->path, sizeof(c->path), "%s", f->path);
     c->file = *f;
     c->file.path = c->path;
+    if (f->packing > STREAM_PACKING_LZ4)
+        return err_set(e, E_UNSUPPORTED, "this agent can't unpack what comes");
+    if (f->packing == STREAM_PACKING_LZ4 && LZ4F_isError(LZ4F_createDecompressionContext(&c->unpacker, LZ4F_VERSION)))
+        return err_set(e, E_INTERNAL, NULL);
     if (!f->force && !lstat(c->path, &st))
         return err_set(e, E_EXISTS, "%s: %s", c->path, strerror(EEXIST));
     snprintf(c->made, sizeof(c->made), "%s.XXXXXX", c->path);
@@ -73,8 +82,8 @@ static int begin_file(struct copy *c, const struct stream_file *f, struct err *e
 
 static int end_file(struct copy *c, struct err *e) {
     struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, {.tv_sec = c->file.mtime_unix}};
-    if (c->fd < 0 || c->at != c->file.size)
-        return err_set(e, E_SYNTAX, "%s: %llu bytes came, not %llu", c->path, (unsigned long long)c->at,
+    if (c->fd < 0 || c->written != c->file.size || (c->unpacker && !c->frame_ended))
+        return err_set(e, E_SYNTAX, "%s: %llu bytes came, not %llu", c->path, (unsigned long long)c->written,
                        (unsigned long long)c->file.size);
     if (fchmod(c->fd, (mode_t)c->file.mode & 0777) || (c->file.mtime_unix && futimens(c->fd, times)) || close(c->fd))
         return err_sys(e, "%s", c->path);
@@ -86,6 +95,34 @@ static int end_file(struct copy *c, struct err *e) {
     return 0;
 }
 
+static int write_plain(struct copy *c, const uint8_t *p, size_t n, struct err *e) {
+    if (n > c->file.size - c->written)
+        return err_set(e, E_SYNTAX, "%s: more than its %llu bytes came", c->path, (unsigned long long)c->file.size);
+    if (fd_write(c->fd, p, n))
+        return err_sys(e, "%s", c->path);
+    c->written += n;
+    return 0;
+}
+
+static int write_packed(struct copy *c, const uint8_t *p, size_t n, struct err *e) {
+    uint8_t plain[65536];
+    size_t made;
+    do {
+        size_t taken = n;
+        made = sizeof(plain);
+        size_t left = c->frame_ended ? 0 : LZ4F_decompress(c->unpacker, plain, &made, p, &taken, NULL);
+        if (LZ4F_isError(left) || c->frame_ended)
+            return err_set(e, E_PROTOCOL, "%s: what comes is not one LZ4 frame", c->path);
+        int code = write_plain(c, plain, made, e);
+        if (code)
+            return code;
+        c->frame_ended = left == 0;
+        p += taken;
+        n -= taken;
+    } while (n || (made == sizeof(plain) && !c->frame_ended)); /* a full piece: there may be more inside */
+    return 0;
+}
+
 /* 1: the file is whole. */
 static int on_data(struct copy *c, const struct stream_data *d, struct err *e) {
     if (c->fd < 0 || d->number != STREAM_IN || d->offset != c->at)
@@ -94,14 +131,9 @@ static int on_data(struct copy *c, const struct stream_data *d, struct err *e) {
         int code = end_file(c, e);
         return code ? code : 1;
     }
-    for (uint32_t at = 0; at < d->n_bytes;) {
-        ssize_t n = write(c->fd, d->bytes + at, d->n_bytes - at);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return err_sys(e, "%s", c->path);
-        at += (uint32_t)n;
-    }
+    int code = (c->unpacker ? write_packed : write_plain)(c, d->bytes, d->n_bytes, e);
+    if (code)
+        return code;
     c->at += d->n_bytes;
     if (c->at - c->acked < STREAM_WINDOW / 4)
         return 0;
@@ -151,6 +183,7 @@ static void take_file(struct copy *c) {
     int got = say(c, STREAM_WELCOME, stream_welcome_rec(), &w);
     while (got == 0)
         got = step(c, &e);
+    LZ4F_freeDecompressionContext(c->unpacker);
     if (c->fd >= 0)
         close(c->fd);
     if (c->made[0])

@@ -10,14 +10,35 @@
 
 #define READ_AT_ONCE (STREAM_DATA_MAX + 4096u)
 
+/* Of one that looks on. Where its connection broke it goes on behind what it sent: that may be lost, and comes not twice. */
+static int on_foreign_data(struct viewers *vs, struct viewer *v, const struct stream_data *d) {
+    if (!v->has_sent)
+        v->in_end = v->in_acked = d->offset;
+    v->has_sent = true;
+    if (d->offset != v->in_end || d->n_bytes > ring_room(&vs->in))
+        return E_PROTOCOL;
+    if (!d->n_bytes)
+        vs->in_ended = true;
+    ring_copy_in(&vs->in, d->bytes, d->n_bytes);
+    viewers_foreign_in(vs, d->n_bytes);
+    v->in_end += d->n_bytes;
+    v->in_mark = vs->in.end;
+    return 0;
+}
+
 static int on_data(struct viewers *vs, struct viewer *v, const uint8_t *p, size_t n) {
     struct stream_data d;
+    if (stream_data_read(p, n, &d) || d.number != STREAM_IN)
+        return E_PROTOCOL;
+    if (vs->in_ended)
+        return 0; /* nobody reads any more */
     if (!v->is_owner)
-        return 0; /* who looks on has no say */
-    if (stream_data_read(p, n, &d) || d.number != STREAM_IN || d.offset > vs->in.end)
+        return on_foreign_data(vs, v, &d);
+    uint64_t have = viewers_owners_in(vs, vs->in.end);
+    if (d.offset > have)
         return E_PROTOCOL;
     vs->in_name = d.task;
-    uint64_t known = vs->in.end - d.offset;
+    uint64_t known = have - d.offset;
     if (!d.n_bytes)
         vs->in_ended = true;
     if (vs->in_ended || known >= d.n_bytes)

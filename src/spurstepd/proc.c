@@ -6,7 +6,6 @@
 
 #include <ctype.h>
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "base/mem.h"
 
 #define ENVIRON_MAX (1u << 20)
@@ -43,19 +43,10 @@ ssize_t file_read(const char *path, char *out, size_t n) {
     autoclose int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return -1;
-    size_t at = 0;
-    while (at + 1 < n) {
-        ssize_t got = read(fd, out + at, n - 1 - at);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            return -1;
-        if (!got)
-            break;
-        at += (size_t)got;
-    }
-    out[at] = 0;
-    return (ssize_t)at;
+    ssize_t got = fd_read(fd, out, n - 1);
+    if (got >= 0)
+        out[got] = 0;
+    return got;
 }
 
 int file_write(const char *path, const char *text) {

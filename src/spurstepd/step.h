@@ -54,7 +54,10 @@ REC_DECLARE(step_rlimit, STEP_RLIMIT_FIELDS)
     F(STR, std_err, 6, _)                                                                                              \
     F(BOOL, keep_out, 7, _)   /* an earlier task has emptied the file */                                               \
     F(BOOL, keep_err, 8, _)                                                                                            \
-    F(BOOL, err_to_out, 9, _) /* std_err is the same file as std_out */
+    F(BOOL, err_to_out, 9, _) /* std_err is the same file as std_out */                                                \
+    F(U32S, cpus, 120, _)     /* it may run on; none: on all */                                                        \
+    F(BOOL, cpu_by_rank, 121, _) /* the number counts among the CPUs that there are, again from the first behind the last */ \
+    F(BOOL, tell_cpus, 122, _)   /* say on its stderr which they are */
 REC_DECLARE(step_task, STEP_TASK_FIELDS)
 
 #define STEP_PLAN_FIELDS(F)                                                                                            \

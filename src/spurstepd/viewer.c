@@ -86,8 +86,9 @@ static void on_text(void *arg, const char *text) {
 }
 
 void viewers_init(struct viewers *vs, struct run *r) {
-    /* A client that comes back may count its window from what we have, not from what our tasks have. */
-    *vs = (struct viewers){.run = r, .in.max = 2 * r->window};
+    /* A client that comes back may count its window from what we have, not from what our tasks have; and there may be
+     * more than one client. */
+    *vs = (struct viewers){.run = r, .in.max = 4 * r->window};
     for (unsigned i = 0; i < VIEWERS_MAX; i++)
         vs->v[i].fd = -1;
     vs->alone_ms = boot_ms();
@@ -102,6 +103,7 @@ void viewers_fini(struct viewers *vs) {
         viewer_drop(vs, &vs->v[i]);
     buf_fini(&vs->texts);
     ring_fini(&vs->in);
+    free(vs->foreign);
 }
 
 /* ---- a new one ---- */
@@ -113,7 +115,7 @@ static void add_welcome(struct viewers *vs, struct viewer *v) {
         ranks[i] = r->task[i].rank;
         pids[i] = r->task[i].is_executed ? r->task[i].first_pid : 0;
     }
-    struct stream_mark have = {vs->in_name, STREAM_IN, vs->in.end};
+    struct stream_mark have = {vs->in_name, STREAM_IN, viewers_owners_in(vs, vs->in.end)};
     struct stream_welcome w = {.ranks = ranks, .n_ranks = r->n_tasks, .pids = pids, .n_pids = r->n_tasks,
                                .have = &have, .n_have = v->is_owner, .window = (uint32_t)r->window};
     stream_frame_add(&v->out, STREAM_WELCOME, stream_welcome_rec(), &w);
@@ -306,6 +308,48 @@ void viewer_push(struct viewers *vs, struct viewer *v) {
 
 /* ---- input to the tasks ---- */
 
+uint64_t viewers_owners_in(const struct viewers *vs, uint64_t at) {
+    uint64_t others = vs->foreign_before;
+    for (size_t i = 0; i < vs->n_foreign && vs->foreign[i].at < at; i++)
+        others += MIN(vs->foreign[i].n, at - vs->foreign[i].at);
+    return at - others;
+}
+
+void viewers_foreign_in(struct viewers *vs, size_t n) {
+    uint64_t at = vs->in.end - n;
+    struct in_foreign *last = vs->n_foreign ? &vs->foreign[vs->n_foreign - 1] : NULL;
+    if (!n)
+        return;
+    if (last && last->at + last->n == at) {
+        last->n += n;
+        return;
+    }
+    vs->foreign = xrealloc(vs->foreign, (vs->n_foreign + 1) * sizeof(*vs->foreign));
+    vs->foreign[vs->n_foreign++] = (struct in_foreign){at, n};
+}
+
+/* What the ring doesn't hold any more is a sum. */
+static void forget_foreign(struct viewers *vs) {
+    size_t n = 0;
+    while (n < vs->n_foreign && vs->foreign[n].at + vs->foreign[n].n <= vs->in.base)
+        vs->foreign_before += vs->foreign[n++].n;
+    vs->n_foreign -= n;
+    if (n)
+        memmove(vs->foreign, vs->foreign + n, vs->n_foreign * sizeof(*vs->foreign));
+}
+
+/* Those that look on are told when all of theirs is with the tasks. */
+static void acknowledge_others(struct viewers *vs) {
+    for (unsigned i = 0; i < VIEWERS_MAX; i++) {
+        struct viewer *v = &vs->v[i];
+        if (v->fd < 0 || v->is_owner || v->in_acked == v->in_end || vs->in.base < v->in_mark)
+            continue;
+        struct stream_ack ack = {vs->in_name, STREAM_IN, v->in_end};
+        stream_frame_add(&v->out, STREAM_ACK, stream_ack_rec(), &ack);
+        v->in_acked = v->in_end;
+    }
+}
+
 static bool takes_input(const struct viewers *vs, const struct task *t) {
     return t->in_fd >= 0 && (!vs->run->plan.input_task || vs->run->plan.input_task - 1 == t->rank);
 }
@@ -349,11 +393,14 @@ void viewers_feed(struct viewers *vs) {
     ring_drop(&vs->in, least);
     bool all = vs->in.base == vs->in.end;
     struct viewer *v = owner_of(vs);
-    if (!v || vs->in_acked == vs->in.base || (!all && vs->in.base - vs->in_acked < vs->run->window / 4))
+    acknowledge_others(vs);
+    forget_foreign(vs);
+    uint64_t mine = viewers_owners_in(vs, vs->in.base);
+    if (!v || vs->in_acked == mine || (!all && mine - vs->in_acked < vs->run->window / 4))
         return;
-    struct stream_ack ack = {vs->in_name, STREAM_IN, vs->in.base};
+    struct stream_ack ack = {vs->in_name, STREAM_IN, mine};
     stream_frame_add(&v->out, STREAM_ACK, stream_ack_rec(), &ack);
-    vs->in_acked = vs->in.base;
+    vs->in_acked = mine;
 }
 
 /* ---- the loop's side ---- */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The clients of a step's task streams (wire/stream.h), whose connections spurd hands over: one that owns the step
- * (srun; its reading is waited for, its input is taken), and others that look on (sattach).
+ * (srun; its reading is waited for), and others that look on (sattach). The tasks get the input of all of them, as it
+ * comes, and the end of any of it.
  *
  * A connection of the owner that breaks costs nothing: what it has not acknowledged is kept, up to the window, and the
  * next connection goes on from there. Meanwhile the tasks run until their pipes are full. Who looks on is sent what
@@ -35,16 +36,24 @@ struct viewer {
         bool eof_sent;
     } *cursor; /* of outflow 2 * task + number - 1 */
     uint32_t turn;
+    /* Input of one that looks on: its end in that client's counting, what it was acknowledged, and the end in ours. */
+    bool has_sent;
+    uint64_t in_end, in_acked, in_mark;
 };
 
 struct viewers {
     struct run *run;
     struct viewer v[VIEWERS_MAX];
     struct buf texts; /* frames that no owner has seen */
-    struct ring in;   /* the owner's input */
+    struct ring in;   /* the clients' input */
     bool in_ended, in_named;
-    uint32_t in_name; /* the task that the owner's frames name */
-    uint64_t in_acked;
+    uint32_t in_name;  /* the task that the owner's frames name */
+    uint64_t in_acked; /* of the owner's, in its own counting */
+    struct in_foreign { /* what of the ring is not the owner's, and how much was before */
+        uint64_t at, n;
+    } * foreign;
+    size_t n_foreign;
+    uint64_t foreign_before;
     bool is_reported; /* the controller knows of the end */
     bool is_left;     /* the owner has all, and said so */
     int64_t ended_ms, alone_ms; /* boot_ms; 0: not yet, not */
@@ -54,6 +63,11 @@ void viewers_init(struct viewers *vs, struct run *r);
 void viewers_fini(struct viewers *vs);
 /* Takes the connection, whatever comes of it. */
 void viewers_add(struct viewers *vs, int fd, const struct step_stream *s);
+
+/* Input: of the owner, the offset in its own counting where ours is `at`. */
+uint64_t viewers_owners_in(const struct viewers *vs, uint64_t at);
+/* That so many bytes at the ring's end are not the owner's. */
+void viewers_foreign_in(struct viewers *vs, size_t n);
 
 /* For the loop. The pollfds of one turn: viewers_count of them. */
 size_t viewers_count(const struct viewers *vs);

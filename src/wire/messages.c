@@ -4,6 +4,51 @@
  */
 #include "wire/messages.h"
 
+#define REC_SELF controller_info
+REC_DEFINE(controller_info, CONTROLLER_INFO_FIELDS)
+#undef REC_SELF
+
+#define REC_SELF confirm_request
+REC_DEFINE(confirm_request, CONFIRM_REQUEST_FIELDS)
+#undef REC_SELF
+
+#define REC_SELF confirm_reply
+REC_DEFINE(confirm_reply, CONFIRM_REPLY_FIELDS)
+#undef REC_SELF
+
+#define REC_SELF read_index_reply
+REC_DEFINE(read_index_reply, READ_INDEX_REPLY_FIELDS)
+#undef REC_SELF
+
+#define REC_SELF hello_request
+REC_DEFINE(hello_request, HELLO_REQUEST_FIELDS)
+#undef REC_SELF
+
+#define REC_SELF hello_reply
+REC_DEFINE(hello_reply, HELLO_REPLY_FIELDS)
+#undef REC_SELF
+
+#define REC_SELF join_request
+REC_DEFINE(join_request, JOIN_REQUEST_FIELDS)
+#undef REC_SELF
+
+#define REC_SELF offer_request
+REC_DEFINE(offer_request, OFFER_REQUEST_FIELDS)
+#undef REC_SELF
+#define REC_SELF forward_request
+REC_DEFINE(forward_request, FORWARD_REQUEST_FIELDS)
+#undef REC_SELF
+#define REC_SELF forward_reply
+REC_DEFINE(forward_reply, FORWARD_REPLY_FIELDS)
+#undef REC_SELF
+#define REC_SELF reread_reply
+REC_DEFINE(reread_reply, REREAD_REPLY_FIELDS)
+#undef REC_SELF
+
+#define REC_SELF controller_change
+REC_DEFINE(controller_change, CONTROLLER_CHANGE_FIELDS)
+#undef REC_SELF
+
 #define REC_SELF node_place
 REC_DEFINE(node_place, NODE_PLACE_FIELDS)
 #undef REC_SELF

@@ -16,6 +16,8 @@
 #include "core/model/node.h"
 #include "core/model/step.h"
 #include "core/model/why.h"
+#include "wire/backup.h"
+#include "wire/catchup.h"
 
 #define TOKEN_SIZE 16
 
@@ -50,7 +52,8 @@ enum ticket_use { TICKET_LAUNCH = 1, TICKET_ATTACH = 2, TICKET_COPY = 3 };
     F(I64, job_end_unix, 17, _)    /* 0: no limit */                                                                  \
     F(U32, restarts, 18, _)                                                                                           \
     F(SUB, array, 19, job_array)                                                                                      \
-    F(I64, job_start_unix, 20, _)
+    F(I64, job_start_unix, 20, _)                                                                                     \
+    F(U32, complete_wait_secs, 21, _)
 REC_DECLARE(step_ticket, STEP_TICKET_FIELDS)
 #define STEP_TICKET_SIGNED_FIELDS(F)                                                                                  \
     /* 1 was a ticket of the node's own */                                                                            \
@@ -167,7 +170,8 @@ REC_DECLARE(jobs_reply, JOBS_REPLY_FIELDS)
 #define REQUEUE_REQUEST_FIELDS(F)                                                                                     \
     F(BYTES, token, 1, _)                                                                                             \
     F(LIST, targets, 2, job_target)                                                                                   \
-    F(BOOL, hold, 3, _) /* requeuehold */
+    F(BOOL, hold, 3, _) /* requeuehold */                                                                             \
+    F(BOOL, special_exit, 4, _) /* requeuehold State=SpecialExit */
 REC_DECLARE(requeue_request, REQUEUE_REQUEST_FIELDS)
 #define SUSPEND_REQUEST_FIELDS(F) F(BYTES, token, 1, _) F(LIST, targets, 2, job_target) F(BOOL, resume, 3, _)
 REC_DECLARE(suspend_request, SUSPEND_REQUEST_FIELDS)
@@ -176,7 +180,9 @@ REC_DECLARE(suspend_request, SUSPEND_REQUEST_FIELDS)
     F(LIST, targets, 2, job_target)                                                                                   \
     F(U32, changes, 3, _)      /* bits: CHANGE_… of core/model/job.h */                                               \
     F(SUB, spec, 4, job_spec)  /* the new values, as sbatch would send them */                                        \
-    F(U64, priority_set, 5, _) /* + 1 */
+    F(U64, priority_set, 5, _) /* + 1 */                                                                              \
+    F(LIST, nices, 6, job_nice) /* CHANGE_NICE by an administrator, each its own, in the order of ids: one for each target */ \
+    F(U32, step_plus_1, 111, _) /* CHANGE_TIME_LIMIT of this step of each target */
 REC_DECLARE(update_request, UPDATE_REQUEST_FIELDS)
 
 /* scontrol update nodename=…, by an administrator. */
@@ -195,7 +201,12 @@ REC_DECLARE(update_request, UPDATE_REQUEST_FIELDS)
     F(BOOL, has_gres, 12, _)                                                                                          \
     F(STRS, gres, 13, _) /* "gpu:a100:4", with has_gres; kinds that the node has, in new numbers */                   \
     F(LIST, labels, 14, selector) /* of label; one without a value is taken away */                                   \
-    F(BOOL, force, 15, _) /* of delete: its jobs are ended first, and it may not come back for a while */
+    F(BOOL, force, 15, _) /* of delete: its jobs are ended first, and it may not come back for a while */             \
+    F(U32, kind, 16, _)   /* of drain: enum drain_kind of core/model/node.h: 1 fails, 2 is to come */                 \
+    F(U64, resume_after_secs, 17, _) /* + 1, of drain and down: it is back by itself then; UINT32_MAX + 1: not */ \
+    F(BOOL, silent, 18, _) /* of set: it does not respond, until it is heard the next time */                         \
+    F(STRS, active, 131, _) /* of set, with has_active: features that are active, of those there are */               \
+    F(BOOL, has_active, 132, _)
 REC_DECLARE(node_update_request, NODE_UPDATE_REQUEST_FIELDS)
 
 /* scontrol create, update and delete partition, by an administrator: until the next configuration that is applied. */
@@ -327,6 +338,17 @@ REC_DECLARE(history_reply, HISTORY_REPLY_FIELDS)
 
 /* ---- the controller itself ---- */
 
+/* One controller, as another one knows it. */
+#define CONTROLLER_INFO_FIELDS(F)                                                                                      \
+    F(U32, id, 1, _)                                                                                                   \
+    F(STR, address, 2, _) /* host:port among controllers */                                                            \
+    F(STR, role, 3, _)    /* leader, follower, spare, unknown */                                                       \
+    F(U64, term, 4, _)                                                                                                 \
+    F(U64, index, 5, _)   /* that it was heard to have applied */                                                      \
+    F(BOOL, is_reached, 6, _) /* heard of within the last seconds */                                                   \
+    F(STR, version, 7, _)
+REC_DECLARE(controller_info, CONTROLLER_INFO_FIELDS)
+
 #define PING_REPLY_FIELDS(F)                                                                                           \
     F(STR, hostname, 1, _)                                                                                             \
     F(STR, role, 2, _) /* leader, follower, candidate, starting */                                                     \
@@ -336,8 +358,67 @@ REC_DECLARE(history_reply, HISTORY_REPLY_FIELDS)
     F(STR, cluster_name, 6, _)                                                                                         \
     F(U64, digest, 7, _)                                                                                               \
     F(U32, member_id, 8, _)                                                                                            \
-    F(U32, pid, 9, _)
+    F(U32, pid, 9, _)                                                                                                  \
+    F(U32, leader_id, 10, _) /* 0: none known */                                                                       \
+    F(LIST, members, 11, controller_info) /* as this one knows them */
 REC_DECLARE(ping_reply, PING_REPLY_FIELDS)
+
+/* ---- among controllers (role MEMBER), and what changes them ---- */
+
+#define CONFIRM_REQUEST_FIELDS(F) F(U64, term, 1, _)
+REC_DECLARE(confirm_request, CONFIRM_REQUEST_FIELDS)
+#define CONFIRM_REPLY_FIELDS(F)                                                                                        \
+    F(U64, term, 1, _)  /* the answering member's, at this instant */                                                  \
+    F(U64, index, 2, _) /* that it has applied */                                                                      \
+    F(STR, version, 3, _)                                                                                              \
+    F(BOOL, is_removed, 150, _) /* it leads or has a leader, and who asked is no member */                             \
+    F(BOOL, has_turn, 160, _)   /* it writes a snapshot, or asks whether it may */
+REC_DECLARE(confirm_reply, CONFIRM_REPLY_FIELDS)
+
+#define READ_INDEX_REPLY_FIELDS(F) F(U64, index, 1, _) F(U64, term, 2, _)
+REC_DECLARE(read_index_reply, READ_INDEX_REPLY_FIELDS)
+
+/* What a member with an empty directory asks the others: is there a cluster? */
+#define HELLO_REQUEST_FIELDS(F) F(U64, peers_hash, 1, _)
+REC_DECLARE(hello_request, HELLO_REQUEST_FIELDS)
+#define HELLO_REPLY_FIELDS(F)                                                                                          \
+    F(BOOL, is_fresh, 1, _) /* its directory is empty as well */                                                       \
+    F(U64, index, 2, _)     /* the last one of its log */                                                              \
+    F(U64, term, 3, _)                                                                                                 \
+    F(U64, peers_hash, 4, _) /* of [controller] peers as it has them */                                                \
+    F(U32, leader_id, 5, _)
+REC_DECLARE(hello_reply, HELLO_REPLY_FIELDS)
+/* "I am empty: take me in." To the leader. */
+#define JOIN_REQUEST_FIELDS(F) F(STR, address, 1, _)
+REC_DECLARE(join_request, JOIN_REQUEST_FIELDS)
+/* A member's configuration file, where the hash rule says that it is to be offered (or noted: `conf` absent). */
+#define OFFER_REQUEST_FIELDS(F) F(SUB, conf, 1, rconf) F(BYTES, hash, 2, _)
+REC_DECLARE(offer_request, OFFER_REQUEST_FIELDS)
+/* A request that another member took: who asks is its word, except that an agent's signature goes along and is checked
+ * by whoever leads. The answer is that of the method, or its error. */
+#define FORWARD_REQUEST_FIELDS(F)                                                                                      \
+    F(STR, method, 1, _) /* its path */                                                                                \
+    F(STR, id, 2, _)     /* of the request, as its client or the other member named it */                              \
+    F(BYTES, message, 3, _)                                                                                            \
+    F(STR, proof, 4, _) /* an agent's; the rest is of users */                                                         \
+    F(STR, user, 5, _)                                                                                                 \
+    F(STR, group, 6, _)                                                                                                \
+    F(U32, uid, 7, _)                                                                                                  \
+    F(U32, gid, 8, _)                                                                                                  \
+    F(BOOL, is_proven, 9, _)                                                                                           \
+    F(BOOL, is_admin, 10, _)                                                                                           \
+    F(STR, address, 11, _) /* it came from, for the log */
+REC_DECLARE(forward_request, FORWARD_REQUEST_FIELDS)
+#define FORWARD_REPLY_FIELDS(F) F(BYTES, message, 1, _)
+REC_DECLARE(forward_reply, FORWARD_REPLY_FIELDS)
+/* A member has read its own file again: the hash of its replicated part, what there is to say of the rest. */
+#define REREAD_REPLY_FIELDS(F) F(BYTES, hash, 1, _) F(STRS, notes, 2, _)
+REC_DECLARE(reread_reply, REREAD_REPLY_FIELDS)
+
+/* spur controller add|remove|transfer */
+enum controller_verb { CONTROLLER_ADD = 1, CONTROLLER_REMOVE = 2, CONTROLLER_TRANSFER = 3 };
+#define CONTROLLER_CHANGE_FIELDS(F) F(U32, verb, 1, _) F(U32, id, 2, _) F(STR, address, 3, _)
+REC_DECLARE(controller_change, CONTROLLER_CHANGE_FIELDS)
 
 #define COUNTER_FIELDS(F)                                                                                              \
     F(STR, group, 1, _)                                                                                                \
@@ -479,7 +560,8 @@ REC_DECLARE(step_report, STEP_REPORT_FIELDS)
     F(STR, node_name, 16, _)    /* of the node this is for: signed with the rest */                                   \
     F(SUB, array, 17, job_array)                                                                                       \
     F(BOOL, everywhere, 18, _)  /* each node runs the script; `script` and `env` are for all */                        \
-    F(STR, first_address, 19, _) /* of the first node, with everywhere */
+    F(STR, first_address, 19, _) /* of the first node, with everywhere */                                              \
+    F(U32, complete_wait_secs, 20, _)
 REC_DECLARE(launch_request, LAUNCH_REQUEST_FIELDS)
 /* Answered when the run's state is on this node's disk and its step daemon lives (script not necessarily exec'ed). */
 #define LAUNCH_REPLY_FIELDS(F) F(U32, pid, 1, _)

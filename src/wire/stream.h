@@ -69,7 +69,9 @@ enum stream_frame {
     /* 15 was names of nodes, which the ticket has */                                                                 \
     F(STR, launch_address, 16, _) /* SLURM_LAUNCH_NODE_IPADDR */                                                      \
     F(STR, submit_dir, 17, _)                                                                                         \
-    F(STR, submit_host, 18, _)
+    F(STR, submit_host, 18, _)                                                                                        \
+    F(STR, cpu_bind, 120, _) /* --cpu-bind (core/model/bind.h); NULL: not given */                                    \
+    F(U32, launch_port, 130, _) /* the client's end of this connection: SLURM_SRUN_COMM_PORT */
 #define STREAM_RLIMIT_FIELDS(F) F(STR, name, 1, _) F(U64, soft, 2, _)
 REC_DECLARE(stream_rlimit, STREAM_RLIMIT_FIELDS)
 #define STREAM_WORDS_FIELDS(F) F(STRS, words, 1, _)
@@ -124,12 +126,14 @@ REC_DECLARE(stream_signal, STREAM_SIGNAL_FIELDS)
 REC_DECLARE(stream_winsize, STREAM_WINSIZE_FIELDS)
 #define STREAM_TEXT_FIELDS(F) F(STR, text, 1, _)
 REC_DECLARE(stream_text, STREAM_TEXT_FIELDS)
+enum stream_packing { STREAM_PACKING_NONE, STREAM_PACKING_LZ4 /* one frame of LZ4's frame format */ };
 #define STREAM_FILE_FIELDS(F)                                                                                         \
     F(STR, path, 1, _)                                                                                                \
     F(U32, mode, 2, _)                                                                                                \
     F(BOOL, force, 3, _)   /* replace what is there */                                                                \
     F(I64, mtime_unix, 4, _) /* 0: not kept */                                                                        \
-    F(U64, size, 5, _)
+    F(U64, size, 5, _)     /* of the file itself, whatever comes */                                                    \
+    F(U32, packing, 6, _)  /* what its bytes come as: enum stream_packing; an agent that can't unpack them refuses the file by its size */
 REC_DECLARE(stream_file, STREAM_FILE_FIELDS)
 
 /* Adds a frame. */

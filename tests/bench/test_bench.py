@@ -13,13 +13,20 @@ RUN = pathlib.Path(__file__).resolve().parent / "run"
 @pytest.mark.parametrize("name, count, unit", [
     ("fsync", None, "/s"), ("submit", 300, "/s"), ("submit64", 2000, "/s"), ("sbatch", 50, "/s"), ("lifecycle", 30, "s"),
     ("array", 40, "s"), ("srun", 2, "MB/s"), ("steps", 5, "s"),
-    ("sched", 300, "ms"), ("squeue", 300, "s"), ("busy", 300, "ms"), ("memory", 500, "MB"), ("gap", 50, "ms"),
+    ("sched", 300, "ms"), ("squeue", 300, "s"), ("busy", 300, "ms"), ("memory", 500, "MB"), ("gap", 50, "ms"), ("gap_million", 20000, "ms"),
+    ("submit3", 300, "/s"), ("submit64_3", 2000, "/s"), ("catchup", 2000, "s"),
 ])
 def test_each_benchmark_ends_with_its_line(name, count, unit):
     got = subprocess.run([str(RUN), name, *(["--count", str(count)] if count else []), "--build", os.environ["SPUR_TEST_BUILD"]],
                          capture_output=True, text=True, timeout=120)
     assert got.returncode == 0, got.stdout + got.stderr
     assert re.fullmatch(rf"{name} -?[\d.]+ {unit}", got.stdout.splitlines()[-1])
+
+
+def test_failover_ends_with_its_line():
+    got = subprocess.run([str(RUN), "failover", "--count", "2", "--build", os.environ["SPUR_TEST_BUILD"]], capture_output=True, text=True, timeout=120)
+    assert got.returncode == 0, got.stdout + got.stderr
+    assert re.fullmatch(r"failover p50 [\d.]+ p99 [\d.]+ lost 0", got.stdout.splitlines()[-1])
 
 
 def test_a_peer_is_compared(tmp_path):

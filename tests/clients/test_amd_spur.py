@@ -25,6 +25,7 @@ def test_each_is_named_once():
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3600)
 def test_amd_spurs_own_tests(tmp_path):
     checkout, run = os.environ.get("SPUR_E2E_CHECKOUT"), os.environ.get("SPUR_E2E_RUN")
     if not checkout or not run:

@@ -1,9 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 import os
+import signal
 
 import pytest
 
 import spurtest
+
+
+def pytest_configure():
+    """Ended from outside (timeout(1)), tests end what they started."""
+    signal.signal(signal.SIGTERM, lambda *_: pytest.exit("SIGTERM", 143))
 
 
 def pytest_collection_modifyitems(items):

@@ -38,6 +38,11 @@ FILES = {
                 'srun bash -c "trap \\"echo task \\$SLURM_PROCID USR1\\" USR1; trap \\"echo task \\$SLURM_PROCID TERM\\" TERM; while :; do sleep 0.2; done" &\n'
                 "while :; do sleep 0.2; done\n",
 }
+# Of the set-up with two nodes of GPUs; what its step's tasks have comes apart from what the job has.
+TRAIN = {
+    "train.sh": "#!/bin/bash\n#SBATCH -J train -N2 -n4 -c2 -p long -t 2:00:00 --gres=gpu:h100:2 --mem=4G -L matlab:1 --comment='first run' -o train-%j.out\n"
+                "env >train.batch\nsrun --gres=gpu:h100:1 bash -c 'env >train.task$SLURM_PROCID; sleep 300'\n",
+}
 # The recorded machines ask for their host's name; here they are all one.
 HOSTNAME = f"#!/bin/sh\necho \"${{SLURMD_NODENAME:-{HOST}}}\"\n"
 WHOLE = {"TimeLimit": "00:10:00", "Partition": "debug", "NumNodes": "1-1", "NumCPUs": "1", "NumTasks": "1", "CPUs/Task": "1",
@@ -48,8 +53,8 @@ WHOLE = {"TimeLimit": "00:10:00", "Partition": "debug", "NumNodes": "1-1", "NumC
 class World:
     """A cluster as one of the recorded ones; node names of the recording are mapped to its own."""
 
-    def __init__(self, nodes, conf, scheduler, prefix="n", first_id=5000, env=None, hosts=False):
-        self.prefix, self.more_env, self.hosts = prefix, env or {}, hosts
+    def __init__(self, nodes, conf, scheduler, prefix="n", first_id=5000, env=None, hosts=False, files=None):
+        self.prefix, self.more_env, self.hosts, self.files = prefix, env or {}, hosts, {**FILES, **(files or {})}
         self.c = spurtest.Cluster(nodes=0, conf=conf, scheduler=scheduler, controller=f"first_job_id = {first_id}")
         self.c.conf_path.write_text(self.c.conf_path.read_text().replace('"test"', '"peer"', 1))
         self.bin = self.c.root / "bin"
@@ -76,7 +81,7 @@ class World:
         self.bin.mkdir()
         (self.bin / "hostname").write_text(HOSTNAME)
         (self.bin / "hostname").chmod(0o755)
-        for name, text in FILES.items():
+        for name, text in self.files.items():
             (c.work / name).write_bytes(text.encode())
             (c.work / name).chmod(0o755)
             if os.geteuid() == 0:
@@ -210,16 +215,28 @@ default_time = "30"
 [[nodes]]
 names = "{p}[1-4]"
 features = ["ib", "zen"]
+sockets = 2
+cores_per_socket = 4
+threads_per_core = 1
+tmp_disk_mb = 10000
 
 [[nodes]]
 names = "{p}5"
 features = ["bigmem", "zen"]
 weight = 10
+sockets = 2
+cores_per_socket = 8
+threads_per_core = 1
+tmp_disk_mb = 10000
 
 [[nodes]]
 names = "{p}6"
 features = ["gpu", "xeon"]
-weight = 20{gres}
+weight = 20
+sockets = 2
+cores_per_socket = 8
+threads_per_core = 2
+tmp_disk_mb = 10000{gres}
 
 [licenses]
 matlab = 4
@@ -227,31 +244,39 @@ ansys = 2
 '''
 
 
-SIX_SCHEDULER = "def_mem_per_cpu_mb = 500\nkill_wait_secs = 5\ninterval_secs = 1"
+SIX_SCHEDULER = "def_mem_per_cpu_mb = 500\nkill_wait_secs = 5\ninterval_secs = 1\nrequeue_delay_secs = 120"
 ONE_CONF = '\n[[partitions]]\nname = "debug"\ndefault = true\nnodes = "ALL"\n'
 OTHER = {**{f"rack{i}": (8, 15000, []) for i in range(1, 5)}, "rack5": (20, 200000, []), "rack6": (36, 60000, [])}
 
 
-def with_devices(kind, **more):
-    """The GPUs of the last node as its agent finds them, with a file each."""
-    p = "n" if kind == "six" else "rack"
-    w = World(dict(SIX if kind == "six" else OTHER), six_conf(p, ""), SIX_SCHEDULER, prefix=p, **more)
-    for i in range(6):
-        (w.c.root / f"nvidia{i}").touch()
-    (w.c.root / "gres.conf").write_text("".join(f"Name=gpu Type={t} File={w.c.root}/nvidia[{a}-{b}]\n" for t, a, b in (("h100", 0, 3), ("a100", 4, 5))))
-    cpus, memory, _ = w.nodes[p + "6"]
-    w.nodes[p + "6"] = (cpus, memory, ["--gres-config", str(w.c.root / "gres.conf")])
-    return w
+LAST_GPUS = [("h100", 0, 3), ("a100", 4, 5)]
+
+
+def give_devices(w, name, kinds):
+    """GPUs as an agent finds them, with a file each."""
+    folder = w.c.root / "devices" / name
+    folder.mkdir(parents=True)
+    for i in range(kinds[-1][2] + 1):
+        (folder / f"nvidia{i}").touch()
+    (folder / "gres.conf").write_text("".join(f"Name=gpu Type={t} File={folder}/nvidia[{a}-{b}]\n" for t, a, b in kinds))
+    cpus, memory, _ = w.nodes[name]
+    w.nodes[name] = (cpus, memory, ["--gres-config", str(folder / "gres.conf")])
 
 
 def world(kind, devices=False, **more):
+    """one: a node; six: the recorded cluster; gpus: the same, whose fifth node has GPUs too; other: other names and sizes."""
     if kind == "one":
         return World({"n1": (64, 16000, [])}, ONE_CONF, "", **more)
+    p = "rack" if kind == "other" else "n"
+    conf = six_conf(p, "") if devices else six_conf(p)
+    if kind == "gpus":
+        more["files"] = TRAIN
+    w = World(dict(OTHER if kind == "other" else SIX), conf, SIX_SCHEDULER, prefix=p, **more)
     if devices:
-        return with_devices(kind, **more)
-    if kind == "six":
-        return World(SIX, six_conf("n"), SIX_SCHEDULER, **more)
-    return World(OTHER, six_conf("rack"), SIX_SCHEDULER, prefix="rack", **more)
+        give_devices(w, p + "6", LAST_GPUS)
+    if kind == "gpus":
+        give_devices(w, p + "5", [("h100", 0, 1)])
+    return w
 
 
 SETUPS = goldenfile.setups()

@@ -27,15 +27,16 @@ REPO = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("SPUR_TEST_BUILD", REPO / "build"))
 
 
-def programs():
-    """Where the commands are. Tests play other users: in a checkout of root's own those can't reach the build directory, so
-    the programs are copied to a place where they can."""
-    if os.geteuid() != 0 or all(p.stat().st_mode & 0o001 for p in [BUILD, *BUILD.parents] if p.exists()) or not (BUILD / "bin").exists():
-        return BUILD / "bin"
+def programs(build):
+    """Where the commands of a build are. Tests play other users: in a checkout of root's own those can't reach the build
+    directory, so the programs are copied to a place where they can."""
+    there = build / "bin"
+    if os.geteuid() != 0 or all(p.stat().st_mode & 0o001 for p in [build, *build.parents] if p.exists()) or not there.exists():
+        return there
     copy = pathlib.Path(tempfile.mkdtemp(prefix="spur-bin-"))
     atexit.register(shutil.rmtree, copy, ignore_errors=True)
     copy.chmod(0o755)
-    for path in (BUILD / "bin").iterdir():
+    for path in there.iterdir():
         target = os.readlink(path)
         if "/" in target:
             shutil.copy2(path, copy / path.name)
@@ -44,7 +45,7 @@ def programs():
     return copy
 
 
-BIN = programs()
+BIN = programs(BUILD)
 
 # Sanitized daemons are slower; so is a machine that does other work.
 SANITIZED = re.search("asan|tsan", BUILD.name) is not None
@@ -85,9 +86,33 @@ def processes():
         try:
             cmdline = pathlib.Path(f"/proc/{entry}/cmdline").read_bytes()
             environ = pathlib.Path(f"/proc/{entry}/environ").read_bytes()
-        except (FileNotFoundError, ProcessLookupError, PermissionError):
+        except OSError:  # it has just ended, or is not ours to look at
             continue
         yield int(entry), cmdline, environ
+
+
+def kill_one(pid):
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+
+
+def kill_group(pid):
+    """Of one that leads a session of its own, as all daemons do."""
+    try:
+        os.killpg(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        kill_one(pid)
+
+
+open_clusters = set()  # those not closed yet
+
+
+@atexit.register
+def close_clusters():
+    for cluster in list(open_clusters):
+        cluster.close()
 
 
 class Daemon:
@@ -99,6 +124,7 @@ class Daemon:
         self.log_path = cluster.root / f"{name}.log"
         self.ready_path = cluster.root / f"{name}.ready"
         self.wrapper = []  # put in front, as strace
+        self.bin = None  # where the program is, when not in BIN: another version's
         self.process = None
         self.ready = {}
 
@@ -113,7 +139,7 @@ class Daemon:
     def spawn(self, **popen):
         """Starts it and does not wait."""
         self.ready_path.unlink(missing_ok=True)
-        argv = [*self.wrapper, str(BIN / self.program), *map(str, self.arguments()), "--ready-file", str(self.ready_path)]
+        argv = [*self.wrapper, str((self.bin or self.cluster.bin) / self.program), *map(str, self.arguments()), "--ready-file", str(self.ready_path)]
         with open(self.log_path, "ab") as log:
             self.process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.cluster.root,
                                             env={**os.environ, **self.cluster.daemon_env}, start_new_session=True, **popen)
@@ -171,6 +197,7 @@ class Cluster:
         self.state = self.root / "ctld"
         self.conf_path = self.root / "spur.conf"
         self.scale = scale
+        self.bin = BIN  # of daemons and commands; of another version in test_upgrade.py
         self.cpus, self.memory_mb = cpus, memory_mb
         self.node_args, self.ctld_args = list(node_args), list(ctld_args)
         self.port = 0
@@ -190,6 +217,7 @@ class Cluster:
         self.ctld = Daemon(self, "ctld", "spurctld", self._ctld_arguments)
         self.nodes = {}
         self.wanted = nodes
+        open_clusters.add(self)
 
     # ---- life ----
 
@@ -256,23 +284,28 @@ class Cluster:
         return [(pid, cmdline) for pid, cmdline, environ in processes()
                 if pid != os.getpid() and (root in environ or root in cmdline)]
 
+    @property
+    def daemons(self):
+        return [*self.nodes.values(), self.ctld]
+
     def close(self):
-        for daemon in [*self.nodes.values(), self.ctld]:
+        """May be called more than once. What was started here and can't be ended is an error: nothing outlives its test unseen."""
+        for daemon in self.daemons:
             if daemon.running():
-                daemon.process.kill()
-        for _ in range(50):  # what is killed may have forked just before
+                kill_group(daemon.pid)
+        end = time.monotonic() + 5 * PATIENCE
+        while True:  # what is killed may have forked just before
             left = self.ours()
             for pid, _ in left:
-                try:
-                    os.kill(pid, signal.SIGKILL)
-                except ProcessLookupError:
-                    pass
-            for daemon in [*self.nodes.values(), self.ctld]:
-                if daemon.process:
-                    daemon.process.poll()
+                kill_one(pid)
+            for daemon in self.daemons:
+                daemon.running()  # reaps it
             if not left:
                 break
+            if time.monotonic() > end:
+                raise Failed(f"these can't be ended: {left}")
             time.sleep(0.02)
+        open_clusters.discard(self)
         if not os.environ.get("SPUR_TEST_KEEP"):
             shutil.rmtree(self.root, ignore_errors=True)
 
@@ -292,7 +325,7 @@ class Cluster:
     def env(self):
         """Of a command: over the local socket, where the kernel says who we are."""
         keep = {k: v for k, v in os.environ.items() if not k.startswith(("SLURM_", "SPUR_", "SBATCH_", "SQUEUE_"))}
-        return {**keep, "PATH": f"{BIN}:{keep.get('PATH', '/usr/bin:/bin')}", "SPUR_CONTROLLER_ADDR": f"unix:{self.socket}",
+        return {**keep, "PATH": f"{self.bin}:{keep.get('PATH', '/usr/bin:/bin')}", "SPUR_CONTROLLER_ADDR": f"unix:{self.socket}",
                 "SPUR_CONF": str(self.conf_path), "SPUR_TEST_ROOT": str(self.root), "TZ": self.daemon_env["TZ"]}
 
     def tcp_env(self, jwt=None):

@@ -350,8 +350,8 @@ def test_pbs_lines(shared):
     ({"SBATCH_NO_REQUEUE": ""}, "Requeue", "0"), ({"SBATCH_OUTPUT": "/tmp/x"}, "StdOut", "/tmp/x"),
     ({"SBATCH_QOS": "q1"}, "QOS", "q1"), ({"SBATCH_ACCOUNT": "ac"}, "Account", "ac"), ({"SBATCH_TIMELIMIT": "3"}, "TimeLimit", "00:03:00"),
     ({"SBATCH_ERROR": "/tmp/e"}, "StdErr", "/tmp/e"), ({"SBATCH_INPUT": "/etc/passwd"}, "StdIn", "/etc/passwd"),
-    ({"SBATCH_SIGNAL": "bogus"}, None, "Invalid --signal specification"), ({"SBATCH_HINT": "compute_bound"}, None,
-     "SBATCH_HINT: option --hint is not supported yet"), ({"SBATCH_GPUS_PER_NODE": "2"}, "TresPerNode", "gres/gpu:2"),
+    ({"SBATCH_SIGNAL": "bogus"}, None, "Invalid --signal specification"), ({"SBATCH_CONTAINER": "x"}, None,
+     "SBATCH_CONTAINER: option --container is not supported yet"), ({"SBATCH_HINT": "x"}, None, "unrecognized --hint argument"), ({"SBATCH_GPUS_PER_NODE": "2"}, "TresPerNode", "gres/gpu:2"),
     ({"SLURM_PARTITION": "short"}, "Partition", "debug"), ({"SLURM_NTASKS": "3"}, "NumTasks", "1")])
 def test_input_variables(shared, env, key, value):
     got = shared.run(["sbatch", "-H", "--parsable", "-w", "n1", shared.script("true")], env=env, check=False)

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """scancel and scontrol on jobs, arrays, tasks and steps, in Slurm's words."""
+import json
+import os
 import re
 import signal
 import subprocess
@@ -42,6 +44,7 @@ def c(shared):
 # ---- scancel ----
 
 
+@pytest.mark.sanitize
 def test_parts_of_an_array(c):
     job = c.submit("--array=0-9%2", "--wrap", "sleep 100")
     wait_for(lambda: len(rows(c, "%i", "-t", "R")) == 2)
@@ -221,7 +224,16 @@ def test_requeue(new_cluster):
     assert said(c, f"scontrol requeuehold {again}") == (0, "", "")
     wait_for(lambda: rows(c, "%t %r", "-j", again) == [["PD", *"job requeued in held state".split()]], 60)
     assert c.job(again)["Reason"] == "job_requeued_in_held_state"
-    assert "is not supported yet" in said(c, f"scontrol requeuehold state=specialexit {again}")[2]
+    assert said(c, f"scontrol requeuehold state=bogus {again}") == (1, "", "scontrol: error: Invalid state name: bogus\n")
+    special = c.submit("--wrap", "sleep 6000")
+    c.wait_state(special, "RUNNING")
+    assert said(c, f"scontrol requeuehold state=specialexit {special}") == (0, "", "")
+    wait_for(lambda: rows(c, "%t %T", "-j", special) == [["SE", "SPECIAL_EXIT"]], 60)
+    assert rows(c, "%i", "-t", "SE") == rows(c, "%i", "-t", "special_exit") == [[str(special)]]
+    assert c.job(special)["JobState"] == "SPECIAL_EXIT"
+    assert said(c, f"scontrol release {special}") == (0, "", "")
+    c.wait_state(special, "RUNNING")
+    assert rows(c, "%i", "-t", "SE") == []
 
 
 def test_wait_job(c):
@@ -229,10 +241,52 @@ def test_wait_job(c):
     assert said(c, f"scontrol wait_job {job}") == (0, "", f"scontrol: Nodes are ready for job {job}\n")
     assert said(c, f"scontrol wait_job {waits}") == (1, "", f"scontrol: Job {waits} no longer running\n")
     assert said(c, "scontrol wait_job abc") == (1, "", "Invalid job_id abc")
-    assert said(c, f"scontrol top {waits}")[0] == 1
+
+
+def test_top(new_cluster):
+    c = new_cluster(nodes=1)
+    c.run("scontrol update nodename=n1 state=drain reason=x")
+    a, b, last = (str(c.submit("--nice=50", "-J", name, "--wrap", "true")) for name in ("a", "b", "last"))
+    other = c.submit("-H", "--wrap", "true")
+    order = lambda: [words[0] for words in rows(c, "%i", "-h", "-S", "-p,i") if words[0] != str(other)]
+    assert order() == [a, b, last]
+    assert said(c, f"scontrol top {last}") == (0, "", "") and order() == [last, a, b]
+    assert said(c, f"scontrol top {b},{last}") == (0, "", "") and order() == [b, last, a]
+    assert said(c, "scontrol top 9999") == (1, "", "Invalid job id specified for job 9999\n")
+    assert said(c, "scontrol top") == (1, "", "too few arguments for keyword:top\n")
+
+
+def test_shutdown(new_cluster):
+    c = new_cluster(nodes=1)
+    job = running(c)
+    assert said(c, "scontrol shutdown bogus") == (1, "", "invalid shutdown argument:bogus\n")
+    assert said(c, "scontrol shutdown controller") == (0, "", "")
+    wait_for(lambda: not c.ctld.running(), 20)
+    assert c.ctld.process.returncode == 0
+    c.start_ctld()
+    wait_for(lambda: c.job(job)["JobState"] == "RUNNING", 20)
 
 
 # ---- scontrol update ----
+
+
+def test_limit_of_a_step(new_cluster):
+    c = new_cluster(scale=10)
+    job = running(c, body="srun -J one sleep 6000; sleep 6000")
+    wait_for(lambda: rows(c, "%i", "-s", "-j", job).count([f"{job}.0"]) == 1, 20)
+    limit = lambda step: re.search(r"TimeLimit=(\S+)", c.run(f"scontrol show step {job}.{step}").stdout)[1]
+    assert limit(0) == "UNLIMITED"
+    assert said(c, f"scontrol update stepid={job}.0 timelimit=2:00:00") == (0, "", "") and limit(0) == "02:00:00"
+    assert said(c, f"scontrol update stepid={job} timelimit=3:00:00") == (0, "", "") and limit(0) == "03:00:00"
+    for step in (f"{job}.7", f"{job}.batch", "9999.0"):
+        assert said(c, f"scontrol update stepid={step} timelimit=5") == (1, "", "slurm_update error: Invalid job id specified\n"), step
+    assert said(c, f"scontrol update stepid={job}.0 timelimit=bogus")[0] == 1
+    assert said(c, f"scontrol update stepid={job}.0 name=x")[0] == 1 and limit(0) == "03:00:00"
+    if os.geteuid() == 0:
+        assert said(c, f"scontrol update stepid={job}.0 timelimit=5", uid=NOBODY)[0] == 1 and limit(0) == "03:00:00"
+    assert said(c, f"scontrol update stepid={job}.0 timelimit=1") == (0, "", "")
+    wait_for(lambda: "TIMEOUT" in c.run(f"sacct -n -P -j {job}.0 -o state").stdout, 60, "the step's new limit to end it")
+    assert c.job(job)["JobState"] == "RUNNING"
 
 
 @pytest.mark.parametrize("change, key, want", [
@@ -324,12 +378,55 @@ def test_update_of_nodes(new_cluster):
     assert said(c, "scontrol update nodename=n1") == (1, "", "No changes specified\n")
     code, out, err = said(c, "scontrol update nodename=n1 state=bogus")
     assert code == 1 and err.startswith("Invalid input: state=bogus\nRequest aborted\nValid states are: ")
-    assert said(c, "scontrol update nodename=n1 state=fail reason=x")[0] == 1
+    assert said(c, "scontrol update nodename=n1 state=power_down")[0] == 1
+    assert said(c, "scontrol update nodename=n1 state=fail reason=x") == (0, "", "") and states()["n1"] == "fail"
+    assert c.run("sinfo -h -t fail -o %N").stdout == "n1\n" and "State=IDLE+FAIL" in c.run("scontrol show node n1").stdout
+    assert said(c, "scontrol update nodename=n1 state=resume") == (0, "", "") and states()["n1"] == "idle"
+    assert said(c, "scontrol update nodename=n1 state=future") == (0, "", "") and "n1" not in states()
+    assert c.run("sinfo -F -h -N -n n1 -o %t").stdout == "futr\n"
+    assert "State=FUTURE" in c.run("scontrol -F show node n1").stdout and "n1" not in c.run("scontrol show node", check=False).stdout
+    assert said(c, "scontrol update nodename=n1 state=resume") == (0, "", "") and states()["n1"] == "idle"
+    assert said(c, "scontrol update nodename=n1 state=drain reason=x resumeafter=bogus") == (
+        1, "", "scontrol: error: Invalid ResumeAfter value: bogus\n")
+    assert said(c, "scontrol update nodename=n1 state=drain reason=x resumeafter=2") == (0, "", "") and states()["n1"] == "drain"
+    assert not re.search("ResumeAfterTime=None", c.run("scontrol show node n1").stdout)
+    wait_for(lambda: states()["n1"] == "idle", 30)
+    assert said(c, "scontrol update nodename=n1 state=down reason=x resumeafter=2") == (0, "", "")
+    wait_for(lambda: states()["n1"] == "idle", 30)
     assert said(c, "scontrol update nodename=n1 state=down reason=off") == (0, "", "") and states()["n1"].startswith("down")
     assert said(c, "scontrol update nodename=n1 state=undrain") == (0, "", "") and states()["n1"].startswith("down")
-    assert said(c, "scontrol update nodename=ALL state=resume")[0] in (0, 1)
+    # those that are well are told of, and the others are resumed
+    assert said(c, "scontrol update nodename=ALL state=resume") == (1, "", "slurm_update error: Invalid node state transition\n")
+    assert states()["n1"] == "idle"
     assert said(c, "scontrol update nodename=n2 weight=5 features=fast,big") == (0, "", "")
     assert c.run("sinfo -h -N -n n2 -o '%w %f'").stdout == "5 fast,big\n"
+
+
+def test_features_that_are_not_active(c):
+    """Slurm's rule where no plugin switches features: a job goes by those that are active, which are some of those there are."""
+    refused = (1, "", "slurm_update error: Active features not subset of available features\n")
+
+    def shown():
+        return c.run("sinfo -h -N -n n2 -o '%f|%b'").stdout.splitlines()[0]
+
+    assert said(c, "scontrol update nodename=ALL availablefeatures= activefeatures=") == (0, "", "")
+    assert said(c, "scontrol update nodename=n2 availablefeatures=fast,big") == (0, "", "") and shown() == "fast,big|fast,big"
+    assert said(c, "scontrol update nodename=n2 activefeatures=small") == refused and shown() == "fast,big|fast,big"
+    assert said(c, "scontrol update nodename=n2 availablefeatures=fast") == refused, "big is active"
+    assert said(c, "scontrol update nodename=n2 activefeatures=big") == (0, "", "") and shown() == "fast,big|big"
+    node = c.run("scontrol show node n2").stdout
+    assert "AvailableFeatures=fast,big\n" in node and "ActiveFeatures=big\n" in node
+    node = json.loads(c.run("scontrol show node n2 --json").stdout)["nodes"][0]
+    assert node["features"] == ["fast", "big"] and node["active_features"] == ["big"]
+    assert c.run("sbatch -C big --test-only --wrap true").returncode == 0
+    asked = c.run("sbatch -C fast --wrap true", check=False)
+    assert asked.returncode == 1 and "Requested node configuration is not available" in asked.stderr
+    asked = c.run("sbatch -C none --wrap true", check=False)
+    assert asked.returncode == 1 and "Invalid feature specification" in asked.stderr
+    assert said(c, "scontrol update nodename=n2 availablefeatures=big") == (0, "", "") and shown() == "big|big"
+    assert said(c, "scontrol update nodename=n2 activefeatures=") == (0, "", "") and shown() == "big|(null)"
+    assert said(c, "scontrol update nodename=n2 availablefeatures=fast") == (0, "", "") and shown() == "fast|fast"
+    assert said(c, "scontrol update nodename=n2 availablefeatures= activefeatures=") == (0, "", "") and shown() == "(null)|(null)"
 
 
 @pytest.mark.root

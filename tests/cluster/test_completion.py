@@ -65,7 +65,7 @@ SHELLS = {"bash": bash, "fish": fish, "zsh": zsh}
 LINES = {
     "sbatch --parti": "--partition", "spur submit --parti": "--partition", "squeue --me": "--me", "spur cancel --interac": "--interactive",
     "srun --open-mode=": "append", "sbatch --partition=de": "deep", "sbatch -p d": "debug", "sinfo -n n": "n1", "scancel -w n": "n2", "scancel -t PEN": "PENDING",
-    "spur nod": "nodes",
+    "spur nod": "nodes", "scontrol requeueh": "requeuehold", "scontrol show part": "partitions",
 }
 
 

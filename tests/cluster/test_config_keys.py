@@ -9,6 +9,7 @@ import subprocess
 
 import pytest
 
+import stepwire
 from grpcwire import Peer, messages
 from spurtest import BIN, REPO, Cluster, wait_for
 
@@ -147,6 +148,20 @@ def ends_soon(s):
     return wait_for(lambda: s.c.run("squeue -h").stdout == "", 20)
 
 
+def gives_up_after(s):
+    """What the agent is told of a job and of a step."""
+    job = s.c.batch("srun sleep 100 & echo up > up; wait")
+    runs = s.c.root / "n1" / "runs"
+
+    def told():
+        plans = list(runs.glob(f"{job}.*/plan"))
+        return len(plans) == 2 and [stepwire.decode(stepwire.PLAN, p.read_bytes())["unkillable_ms"] for p in plans]
+
+    plans = wait_for(told, 20)
+    s.c.run(["scancel", str(job)])
+    return plans == [77000, 77000] and s.shows("UnkillableStepTimeout", "77 sec")
+
+
 def is_full(s):
     m = messages()
     with Peer(f"unix:{s.c.socket}") as peer:
@@ -229,6 +244,17 @@ def waits_for(s, reason, *arguments):
     return wait_for(lambda: s.c.job(job)["Reason"] == reason, what=f"the job to wait for {reason}")
 
 
+def starts_later(s):
+    job = s.c.submit("--wrap", "sleep 100")
+    s.c.wait_state(job, "RUNNING")
+    s.c.run(f"scontrol requeue {job}")
+    wait_for(lambda: s.c.job(job)["JobState"] == "PENDING" or int(s.c.job(job)["Restarts"]) == 1, what="the job to be queued again")
+    got = wait_for(lambda: s.c.job(job)["Reason"] == "BeginTime" or s.c.job(job)["JobState"] == "RUNNING", what="the job to wait or run")
+    late = s.c.job(job)["JobState"] == "PENDING"
+    s.c.run(f"scancel {job}")
+    return got and late
+
+
 # (section, key): (new value, probe[, further changes that it needs])
 LIVE = {
     ("", "cluster_name"): ('"else"', lambda s: s.c.run("srun printenv SLURM_CLUSTER_NAME").stdout == "else\n"),
@@ -245,6 +271,8 @@ LIVE = {
     ("scheduler", "default_time_limit_minutes"): ("7", lambda s: s.held()["TimeLimit"] == "00:07:00"),
     ("scheduler", "enforce_part_limits"): ('"ALL"', lambda s: not s.takes("-N2", "-t", "100"), ("partitions", "max_time", '"5"')),
     ("scheduler", "kill_wait_secs"): ("1", ends_soon),
+    ("scheduler", "complete_wait_secs"): ("77", gives_up_after),
+    ("scheduler", "requeue_delay_secs"): ("77", starts_later),
     ("scheduler", "launch_timeout_secs"): ("31", lambda s: s.shows("BatchStartTimeout", "31 sec")),
     ("scheduler", "weight_age"): ("77", lambda s: s.shows("PriorityWeightAge", "77")),
     ("scheduler", "weight_job_size"): ("100000000", lambda s: int(s.waiting("-n4")["Priority"]) > 1000000),
@@ -290,6 +318,10 @@ LIVE = {
     ("nodes", "weight"): ("7", lambda s: "Weight=7" in s.node()),
     ("nodes", "cpus"): ("2", lambda s: "CPUTot=2" in s.node()),
     ("nodes", "memory_mb"): ("777", lambda s: "RealMemory=777" in s.node()),
+    ("nodes", "sockets"): ("3", lambda s: "Sockets=3" in s.node()),
+    ("nodes", "cores_per_socket"): ("5", lambda s: "CoresPerSocket=5" in s.node()),
+    ("nodes", "threads_per_core"): ("2", lambda s: "ThreadsPerCore=2" in s.node()),
+    ("nodes", "tmp_disk_mb"): ("77", lambda s: "TmpDisk=77" in s.node()),
     ("nodes", "address"): ('"127.0.0.1"', lambda s: "NodeAddr=127.0.0.1" in s.node()),
     ("nodes", "selector"): ('{ a = "b" }', lambda s: "Weight=7" in s.node() if s.c.run("spur node label n1 a=b") else False,
                             ("nodes", "names", '"n77"'), ("nodes", "weight", "7")),
@@ -301,6 +333,11 @@ ELSEWHERE = {
     ("auth", "jwt_key_file"): "test_a_key_file_is_read_again",
     ("auth", "jwt_key_old_file"): "test_an_old_key_s_file_is_read_too",
     ("auth", "munge_socket"): "test_munge_is_taken_in_every_mode_that_asks",
+    ("tls", "mode"): "test_the_mode_changes_under_way",
+    ("tls", "cert_file"): "test_a_certificate_is_renewed_under_a_running_cluster",
+    ("tls", "key_file"): "test_a_certificate_is_renewed_under_a_running_cluster",
+    ("tls", "ca_file"): "test_what_is_not_believed",
+    ("tls", "verify"): "test_what_is_not_believed",
 }
 
 RESTART = {
@@ -316,6 +353,7 @@ RESTART = {
     ("auth", "mode"): '"permissive"',
     ("logging", "format"): '"json"',
     ("logging", "file"): '"/dev/null"',
+    ("network", "agent_port"): "6819",
 }
 
 
@@ -354,6 +392,27 @@ def test_what_is_elsewhere_is_there():
     tests = "".join(p.read_text() for p in pathlib.Path(__file__).parent.glob("test_*.py"))
     for name in ELSEWHERE.values():
         assert f"def {name}" in tests, name
+
+
+@pytest.mark.root
+def test_the_agents_port(tmp_path):
+    """[network] agent_port: where an agent listens that is told nothing else. In a network of its own, where any port is free."""
+    conf = tmp_path / "spur.conf"
+
+    def port(text, *more):
+        conf.write_text('cluster_name = "test"\n' + text)
+        with Cluster(nodes=0) as c:
+            agent = c.add_node("n1", start=False)
+            listens = {True: [], False: ["--listen=127.0.0.1:6819"]}[not more]
+            arguments = [a for a in agent.arguments() if not str(a).startswith("--listen")] + [f"--config={conf}", *listens]
+            agent.arguments = lambda: arguments
+            agent.wrapper = ["unshare", "-n", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
+            agent.spawn()
+            return int(wait_for(lambda: re.search(r"listening on port (\d+)", agent.log)).group(1))
+
+    assert port("") == 6818
+    assert port("[network]\nagent_port = 7001\n") == 7001
+    assert port("[network]\nagent_port = 7001\n", "given") == 6819
 
 
 def test_a_choice_of_one_is_checked(tmp_path):

@@ -402,6 +402,28 @@ def test_the_id_is_told_after_the_synced_write(new_cluster, tmp_path):
     assert [i for i in range(arrived, first) if calls[i][1] == "fdatasync" and calls[i][3] == "0"]
 
 
+@pytest.mark.root
+def test_what_a_start_finds_is_durable_before_it_counts(new_cluster, tmp_path):
+    """A write that a kill cut short may be in the kernel's memory alone: read back and taken for committed, it would be lost with
+    the power."""
+    c = new_cluster(nodes=0)
+    c.submit("-H", "--wrap", "true")
+    c.ctld.kill()
+    trace = tmp_path / "trace"
+    c.ctld.wrapper = ["strace", "-f", "-y", "-s", "16", "-o", str(trace), "-e", "trace=read,pread64,fdatasync"]
+    c.ctld.start(30)
+    c.ctld.wrapper = []
+    looked_at = set()
+    for call, path, result in re.findall(r"(\w+)\(\d+<([^>]*)>.*\) += (-?\d+)", trace.read_text()):
+        if not re.search(r"/(open-\d+|\d{16}-\d{16})$", path):
+            continue
+        if call == "fdatasync" and result == "0":
+            looked_at.add(path)
+        elif call != "fdatasync":
+            assert path in looked_at, f"{path} was read before it was synced"
+    assert looked_at
+
+
 def answer_like(args, job):
     """A gRPC message frame with field 1 = the job's id: 00 00000N 08 <varint>."""
     varint, n = "", job

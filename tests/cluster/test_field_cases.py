@@ -236,8 +236,35 @@ def test_plain06_ended_jobs_are_kept(new_cluster):
     got = c.run(["squeue", "-t", "all", "-j", str(job)], check=False)
     assert (got.returncode, got.stderr) == (1, "slurm_load_jobs error: Invalid job id specified\n")
     assert c.sacct(job) == {"JobID": str(job), "State": "FAILED", "ExitCode": "3:0"}
-    got = c.run(["sbatch", "-d", f"afterok:{job}", "--wrap", "true"], check=False)  # as Slurm says of what has left its memory
-    assert (got.returncode, got.stderr) == (1, "sbatch: error: Batch job submission failed: Job dependency problem\n")
+
+
+def test_dep04_the_parent_is_long_over(new_cluster):
+    """Better than Slurm, which forgets after MinJobAge: history knows how it ended. What it doesn't know is refused as there."""
+    c = new_cluster(controller="terminal_job_retention_secs = 1")
+    good, bad, array = c.submit("--wrap", "true"), c.submit("--wrap", "exit 3"), c.submit("-a", "1-2", "--wrap", "exit $((SLURM_ARRAY_TASK_ID - 1))")
+    for job in (good, bad, array):
+        wait_for(lambda: c.job(job, check=False) is None, 30, "the job to leave")
+    runs = [f"afterok:{good}", f"afterany:{bad}", f"afternotok:{bad}", f"after:{bad}", f"afterok:{good},afterany:{bad}", f"afterok:{bad}?afterok:{good}",
+            f"afterok:{array}_1", f"afternotok:{array}", f"afternotok:{array}_2", f"aftercorr:{good}"]
+    for dependency in runs:
+        c.wait_state(c.submit("-d", dependency, "--wrap", "true"), "COMPLETED")
+    assert c.run(["srun", "-d", f"afterok:{good}", "echo", "here"]).stdout == "here\n"
+    for dependency in (f"afterok:{bad}", f"afternotok:{good}", f"afterok:{good}:{bad}", f"afterok:{array}", f"afterok:{array}_2"):
+        job = c.submit("-d", dependency, "--wrap", "true")
+        wait_for(lambda: c.job(job)["Reason"] == "DependencyNeverSatisfied", 20, dependency)
+    for dependency in ("afterok:9999", f"afterok:{good}:9999", f"afterok:{array}_7"):
+        got = c.run(["sbatch", "-d", dependency, "--wrap", "true"], check=False)
+        assert (got.returncode, got.stderr) == (1, "sbatch: error: Batch job submission failed: Job dependency problem\n"), dependency
+    c.ctld.restart()
+    assert {row[0] for row in rows(c, "%r")} == {"DependencyNeverSatisfied"}
+    never = rows(c, "%i")[0][0]  # the same by an update
+    c.run(["scontrol", "update", f"jobid={never}", f"dependency=afterok:{good}"])
+    c.wait_state(never, "COMPLETED")
+    waits = c.submit("--begin=now+1hour", "--wrap", "true")
+    c.run(["scontrol", "update", f"jobid={waits}", f"dependency=afterok:{bad}"])
+    wait_for(lambda: c.job(waits)["Reason"] == "DependencyNeverSatisfied", 20, "history's word")
+    got = c.run(["scontrol", "update", f"jobid={waits}", "dependency=afterok:9999"], check=False)
+    assert (got.returncode, got.stderr) == (1, "Job dependency problem for job %s\n" % waits)
 
 
 def test_plain07_one_row_or_all_attempts(shared):

@@ -75,7 +75,7 @@ TRY = 'Try "sbatch --help" for more information\n'
     (["-w", "n[1-", "s.sh"], 1, "sbatch: fatal: Invalid node list specified\n"),
     (["-N", "x", "s.sh"], 255, 'sbatch: error: "x" is not a valid node count\n'),
     (["--gres=gpu:1", "s.sh"], 1, "sbatch: error: Invalid generic resource (gres) specification\n"),
-    (["--switches=1", "s.sh"], 1, "sbatch: error: option --switches is not supported yet (see docs/compatibility.md)\n"),
+    (["--bb=1", "s.sh"], 1, "sbatch: error: option --bb is not supported yet (see docs/compatibility.md)\n"),
 ])
 def test_sbatch_refuses(sh, argv, code, err):
     before = sh.run("squeue -h -t all -o %i").stdout
@@ -440,7 +440,7 @@ def test_versions(shared):
 
 
 def test_what_is_not_there_is_said(shared):
-    code, out, err = said(shared, "scontrol top 1")
+    code, out, err = said(shared, "scontrol notify 1 hello")
     assert code == 1 and out == "" and "is not supported yet" in err
     assert said(shared, "spur bogus")[::2] == (1, 'spur: error: unknown command: bogus\nTry "spur help" for more information\n')
 

@@ -50,6 +50,10 @@ def fields_as_told(w, block):
     assert not wrong, "\n".join(wrong)
 
 
+def kind_of(block):
+    return {"one": "one", "gpus": "gpus"}.get(block.name.partition(":")[0], "six")
+
+
 def check(w, block, exact):
     if block.user == "bob" and not BOB or os.geteuid() != 0:
         pytest.skip("needs root, to be several users")
@@ -69,7 +73,7 @@ def check(w, block, exact):
 @pytest.mark.slow
 @pytest.mark.parametrize("block", [pytest.param(b, id=b.name) for b in wanted()])
 def test_as_recorded(worlds, block):
-    check(worlds("one" if block.name.startswith("one:") else "six"), block, exact=True)
+    check(worlds(kind_of(block)), block, exact=True)
 
 
 OTHERS = ("sinfo", "squeue", "show", "ends", "reports", "update")
@@ -84,3 +88,16 @@ def test_on_another_cluster(worlds, block):
 def test_everything_is_accounted_for():
     run = account_for("look", BLOCKS, RULES)
     assert run >= 100
+
+
+@pytest.mark.slow
+def test_gpus_of_a_job_in_all_and_on_each_node(worlds):
+    """As gpus:4 has it, all but the numbers of the CPUs."""
+    w = worlds("gpus")
+    w.slug = w.state = None
+    w.clean()
+    w.do(["508 = sbatch --parsable train.sh", "wait 508 RUNNING"])
+    _, out, _ = w.sh(w.ours("scontrol -d show job 508"))
+    assert "   JOB_GRES=gpu:h100:4\n" in out
+    assert re.findall(r" Nodes=(\S+) CPUs=(\d+) Mem=4096 GRES=(\S+)", out) == [("n5", "6", "gpu:h100:2(IDX:0-1)"), ("n6", "2", "gpu:h100:2(IDX:0-1)")]
+    w.clean()

@@ -30,7 +30,7 @@ def worlds(request):
 BLOCKS = goldenfile.all_blocks("submit")
 RULES = goldenfile.left_out("submit")
 EVERYTHING = os.environ.get("SPUR_GOLDEN_ALL") == "1"  # for whoever mends the list: run what is left out too
-SIZES = re.compile(r"-[nNc] ?\d{2,}|mem|-N ?\d|--gpus|-w|-x|-B|core|socket|mincpus")
+SIZES = re.compile(r"-[nNc] ?\d{2,}|mem|-N ?\d|--gpus|per-gpu|-w|-x|-B|core|socket|mincpus")
 
 
 def wanted():

@@ -22,6 +22,7 @@ for i in range(2):
 GPUS = ["--gres", "gpu:a100:2", "--gres-files", f"{DEVICES}/gpu[0-1]"]
 CLUSTERS = {
     "admin/install.md": {"nodes": 0, "start": False, "admission": "token"},
+    "admin/high-availability.md": {"nodes": 0, "members": 3, "start": False, "auth_lines": 'jwt_key = "a-key-that-all-the-controllers-of-this-page-have"'},
     "user/gpus.md": {"node_args": GPUS, "conf": """
 [licenses]
 matlab = 2
@@ -48,10 +49,21 @@ def name_of(page):
     return str(page.relative_to(REPO / "docs"))
 
 
+def closing(c):
+    try:
+        yield c
+    finally:
+        c.close()
+
+
 @contextlib.contextmanager
 def cluster_of(page):
     how = {"nodes": 2, "cpus": 4, "memory_mb": 8000, **CLUSTERS.get(name_of(page), {})}
     start = how.pop("start", True)
+    if "members" in how:
+        c = guide.HACluster(**how)
+        yield from closing(c)
+        return
     c = guide.cluster(**how)
     try:
         if start:
@@ -69,7 +81,7 @@ def test_page_is_true(page):
     if not [b for b in guide.blocks(page) if b.kind == "console" and not b.info]:
         return
     with cluster_of(page) as c:
-        player = guide.Player(c)
+        player = (guide.HAPlayer if isinstance(c, guide.HACluster) else guide.Player)(c)
         try:
             player.play(page)
         finally:

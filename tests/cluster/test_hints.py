@@ -47,3 +47,11 @@ def test_help_of_a_verb(shared):
     assert groups == ["jobs", "cluster", "shell"] and shared.run("spur help sbatch").stdout == shared.run("spur submit --help").stdout
     for other, verb in re.findall(r"(\w+) \((\w+)\)", page.split("Other names: ")[1]):
         assert shared.run(["spur", other, "--usage"]).stdout.replace(f"spur {other}", f"spur {verb}") == shared.run(["spur", verb, "--usage"]).stdout
+
+
+def test_partition_that_is_not_there(shared):
+    """Slurm says it on stdout."""
+    got = shared.run("scontrol show partition debgu", check=False)
+    assert (got.returncode, got.stdout, got.stderr) == (1, "Partition debgu not found\n", "scontrol: did you mean 'debug'?\n")
+    got = shared.run("scontrol show partition weekend", check=False)
+    assert (got.returncode, got.stdout, got.stderr) == (1, "Partition weekend not found\n", "")

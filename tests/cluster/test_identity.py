@@ -114,6 +114,29 @@ def test_scontrol_token(required):
     assert 0 < claims["exp"] - time.time() <= 61
 
 
+def test_a_token_of_a_file(required, tmp_path):
+    """~/.spur/token, as AMD Spur's clients have it: behind the environment, and only where it is its user's alone."""
+    c = required
+    file = tmp_path / ".spur" / "token"
+    file.parent.mkdir()
+
+    def said(mode, text, **more):
+        file.write_text(text)
+        file.chmod(mode)
+        return c.run(["sbatch", "--parsable", "-H", "--wrap", "true"], env={**c.tcp_env(), "HOME": str(tmp_path), **more}, check=False)
+
+    assert owner(c, said(0o600, jwt(sun="nobody") + "\n").stdout) == "nobody"
+    assert owner(c, said(0o600, jwt(sun="nobody"), SPUR_JWT=jwt(sun=ME)).stdout) == ME
+    for mode in (0o640, 0o604, 0o620):
+        got = said(mode, jwt(sun="nobody"))
+        assert got.returncode != 0 and "authentication" in got.stderr.lower(), (mode, got)
+    got = said(0o600, "two words")
+    assert got.returncode != 0 and f"{file} holds no token" in got.stderr and "two words" not in got.stderr
+    os.chown(file, NOBODY, -1)
+    got = c.run("squeue", env={**c.tcp_env(), "HOME": str(tmp_path)}, check=False)
+    assert got.returncode != 0 and "authentication" in got.stderr.lower()
+
+
 def test_nobody_gets_no_token_of_another_user(required):
     got = required.run("scontrol token username=root", uid=NOBODY, check=False)
     assert got.returncode != 0 and "SLURM_JWT" not in got.stdout

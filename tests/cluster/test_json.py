@@ -145,6 +145,16 @@ def test_what_others_see(shared, jobs):
     assert "sleep 300" in shared.run("scontrol write batch_script", jobs["runs"], "-").stdout
 
 
+def test_sprio_names_users_and_second_ids(shared, jobs):
+    assert shared.run("sprio -u root").stdout.split()[:4] == ["JOBID", "PARTITION", "USER", "PRIORITY"]
+    job = shared.submit("-w", "n1", "--exclusive", "--wrap", "sleep 100")
+    sluid = shared.run("squeue", "-h", "-o", "%s", "-j", job).stdout.strip()
+    assert len(sluid) == 14 and sluid[0] == "s"
+    for name in (job, sluid):
+        assert shared.run("sprio", "-h", "-o", "%.6i %.14s", "-j", name).stdout.split() == [str(job), sluid]
+    shared.run("scancel", job)
+
+
 def test_sprio_adds_up(shared, jobs):
     job = shared.submit("-w", "n1", "--exclusive", "--nice=7", "-p", "debug,dark", "--wrap", "sleep 100")
     rows = [line.split() for line in shared.run("sprio", "-h", "-o", "%i %r %Y %A %J %P %N %S", "-j", job).stdout.splitlines()]

@@ -33,25 +33,25 @@ SQUEUE = {
     "expand-patterns": ("-O stdout:90 -n one", "--expand-patterns"), "format": ("", "-o %j"), "helpformat": ("", "--helpformat"), "iterate": (None, ""),
     "jobs": ("", "-j {one}"), "json": ("", "--json"), "licenses": ("", "-L matlab"), "long": ("", "-l"), "me": ("as:nobody -a", "--me"), "name": ("", "-n one"),
     "noconvert": ("-o %m", "--noconvert"), "nodelist": ("", "-w n1"), "noheader": ("", "-h"), "notme": ("", "--notme"), "only-job-state": ("", "--only-job-state"), "partition": ("", "-p long"),
-    "priority": ("", "-P"), "qos": ("", "-q high"), "reservation": ("", "-R none"), "sort": ("-o %i", "-S -i"), "start": ("", "--start"), "states": ("", "-t all"),
+    "priority": ("", "-P"), "qos": ("", "-q high"), "reservation": ("", "-R none"), "sort": ("-o %i", "-S -i"), "stale": (None, ""), "start": ("", "--start"), "states": ("", "-t all"),
     "steps": ("", "-s"), "user": ("", "-u nobody"),
 }
 SINFO = {
-    "Format": ("", "-O nodelist:30"), "Node": ("", "-N"), "all": ("as:nobody", "-a"), "clusters": ("", "-M test"), "dead": ("", "-d"), "exact": (None, ""), "format": ("", "-o %P"),
+    "Format": ("", "-O nodelist:30"), "Node": ("", "-N"), "all": ("as:nobody", "-a"), "clusters": ("", "-M test"), "dead": ("", "-d"), "exact": (None, ""), "format": ("", "-o %P"), "future": (None, ""),
     "helpformat": ("", "--helpformat"), "iterate": (None, ""), "json": ("", "--json"), "list-reasons": ("", "-R"), "long": ("", "-l"), "nodes": ("", "-n n1"),
-    "noheader": ("", "-h"), "partition": ("", "-p long"), "responding": (None, ""), "sort": ("-o %P", "-S -P"), "states": ("", "-t drain"), "summarize": ("", "-s"),
+    "noheader": ("", "-h"), "partition": ("", "-p long"), "responding": (None, ""), "sort": ("-o %P", "-S -P"), "stale": (None, ""), "states": ("", "-t drain"), "summarize": ("", "-s"),
 }
-SPRIO = {"cluster": (None, ""), "format": ("", "-o %i"), "helpformat": ("", "--helpformat"), "jobs": ("", "-j 9999"), "long": ("", "-l"), "noheader": ("", "-h"), "norm": ("", "-n"),
+SPRIO = {"cluster": (None, ""), "stale": (None, ""), "format": ("", "-o %i"), "helpformat": ("", "--helpformat"), "jobs": ("", "-j 9999"), "long": ("", "-l"), "noheader": ("", "-h"), "norm": ("", "-n"),
          "partition": ("", "-p long"), "sort": ("-o %r", "-S -r"), "user": ("", "-u nobody"), "weights": ("", "-w")}
 SDIAG = {"all": (None, ""), "cluster": (None, ""), "json": ("", "--json"), "reset": ("", "-r"), "sort-by-id": (None, ""), "sort-by-time": (None, ""), "sort-by-time2": (None, "")}
 SACCT = {
-    "accounts": ("-a", "-A ml"), "allocations": ("-a", "-X"), "allusers": ("as:nobody", "-a"), "array": ("-a -X", "--array"), "brief": ("-a", "-b"), "clusters": (None, ""),
+    "accounts": ("-a", "-A ml"), "allocations": ("-a", "-X"), "allusers": ("as:nobody", "-a"), "array": ("-a -X", "--array"), "brief": ("-a", "-b"), "long": ("-a", "-l"), "clusters": (None, ""),
     "constraints": ("-a", "-C ib"), "gid": ("-a", "-g nogroup"), "ncpus": ("-a", "-i 5-9"), "nnodes": ("-a", "-I 3"), "reason": ("-a", "-R JobHeldUser"),
     "timelimit-min": ("-a", "-k 7"), "timelimit-max": ("-a -k 5", "-K 9"),
     "delimiter": ("-a -P", "--delimiter=;"), "duplicates": (None, ""), "endtime": ("-a -s F -S now-1hour", "-E now+1hour"), "format": ("-a", "-o jobname"),
     "helpformat": ("-a", "-e"), "jobs": ("-a", "-j {one}"), "json": ("-a", "--json"), "name": ("-a", "--name=one"),
     "noconvert": ("-a -X -o reqmem", "--noconvert"), "nodelist": ("-a", "-N n1"), "noheader": ("-a", "-n"), "parsable": ("-a", "-p"), "parsable2": ("-a", "-P"),
-    "partition": ("-a -X", "-r long"), "qos": ("-a", "-q high"), "starttime": ("-a", "-S now+1hour"), "state": ("-a -S now-1hour -E now+1hour", "-s F"),
+    "partition": ("-a -X", "-r long"), "qos": ("-a", "-q high"), "stale": (None, ""), "starttime": ("-a", "-S now+1hour"), "state": ("-a -S now-1hour -E now+1hour", "-s F"),
     "truncate": ("-a -X -o end -S now-1hour -E now", "-T"), "units": ("-a -X -o reqmem", "--units=K"), "user": ("-a", "-u nobody"),
 }
 CASES = {"squeue": SQUEUE, "sinfo": SINFO, "sprio": SPRIO, "sdiag": SDIAG, "sacct": SACCT}

@@ -27,7 +27,8 @@ def ip(*args, ns=None, check=True):
 class Net:
     """A bridge in a namespace of its own, and one namespace for each host."""
 
-    def __init__(self):
+    def __init__(self, hosts=None):
+        self.hosts = hosts or HOSTS
         self.tag = f"spur{os.getpid()}"
         self.made = []
 
@@ -39,7 +40,7 @@ class Net:
             hub = self._add("hub")
             ip("link", "add", "name", "bridge0", "type", "bridge", ns=hub)
             ip("link", "set", "bridge0", "up", ns=hub)
-            for host, last in HOSTS.items():
+            for host, last in self.hosts.items():
                 ns = self._add(host)
                 ip("link", "add", "name", f"to-{host}", "type", "veth", "peer", "name", "eth0", "netns", ns, ns=hub)
                 ip("link", "set", f"to-{host}", "master", "bridge0", "up", ns=hub)

@@ -100,6 +100,13 @@ def test_each_node_runs_the_script(amd):
                        "MASTER_PORT": "29500", "OMP_NUM_THREADS": "2", "SPUR_PEER_NODES": "n1,n2", "AT": node}
 
 
+def test_each_script_has_a_file_by_the_number_of_its_node(amd):
+    c = amd
+    job = c.batch("echo $RANK at $SLURMD_NODENAME", "-N2", "-o", "x%n.out")
+    c.wait_state(job, "COMPLETED")
+    assert [(c.work / f"x{i}.out").read_text() for i in (0, 1)] == ["0 at n1\n", "1 at n2\n"]
+
+
 def test_all_must_end_well(amd):
     c = amd
     job = c.batch("[ $RANK = 0 ] && exit 0; while [ ! -e go ]; do sleep 0.05; done; exit $(cat go)", "-N2", "-o", "/dev/null")

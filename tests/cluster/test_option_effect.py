@@ -5,6 +5,7 @@ The list of options is the command's own (--help), so that a new one without a c
 refused by name."""
 import os
 import pathlib
+import pwd
 import re
 import time
 
@@ -12,6 +13,7 @@ import pytest
 
 from spurtest import REPO, wait_for
 
+ME = pwd.getpwuid(os.geteuid()).pw_name
 SHARED = {
     "cpus": 8,
     "conf": """
@@ -31,6 +33,10 @@ max_time = "UNLIMITED"
 names = "n[1-2]"
 features = ["ib", "zen"]
 gres = ["gpu:a100:4"]
+sockets = 2
+cores_per_socket = 2
+threads_per_core = 2
+tmp_disk_mb = 500
 """,
 }
 # What two runs of the same command differ in.
@@ -80,6 +86,22 @@ IN_SHOW = {
     "oversubscribe": (["-s"], {"OverSubscribe": "YES"}),
     "partition": (["-p", "long"], {"Partition": "long"}),
     "qos": (["-q", "high"], {"QOS": "high"}),
+    "mincpus": (["--mincpus=3"], {"MinCPUsNode": "3"}),
+    "tmp": (["--tmp=1"], {"MinTmpDiskNode": "1M"}),
+    "sockets-per-node": (["--sockets-per-node=2"], {"Socks/Node": "2"}),
+    "cores-per-socket": (["--cores-per-socket=2"], {"ReqB:S:C:T": "0:0:2:*"}),
+    "threads-per-core": (["--threads-per-core=1"], {"ReqB:S:C:T": "0:0:*:1"}),
+    "extra-node-info": (["-B", "2:2:1"], {"ReqB:S:C:T": "0:0:2:1", "Socks/Node": "2", "NumTasks": "4"}),
+    "ntasks-per-core": (["--ntasks-per-core=2"], {"NtasksPerN:B:S:C": "0:0:*:2"}),
+    "ntasks-per-socket": (["--ntasks-per-socket=3"], {"NtasksPerN:B:S:C": "0:0:3:*"}),
+    "cpus-per-gpu": (["--cpus-per-gpu=3", "-G2"], {"NumCPUs": "6", "CpusPerTres": "gres/gpu:3"}),
+    "mem-per-gpu": (["--mem-per-gpu=64", "--gres=gpu:2"], {"MemPerTres": "gres/gpu:64"}),
+    "tres-per-task": (["--tres-per-task=cpu=2,gres/gpu=1", "-n2"], {"TresPerTask": "cpu=2,gres/gpu=1", "CPUs/Task": "2", "NumCPUs": "4"}),
+    "mail-type": (["--mail-type=END,time_limit_80"], {"MailType": "END,TIME_LIMIT_80", "MailUser": ME}),
+    "mail-user": (["--mail-type=END", "--mail-user=a@b.c"], {"MailUser": "a@b.c"}),
+    "extra": (["--extra=a=b"], {"Extra": "a=b"}),
+    "switches": (["--switches=2@0:30"], {"Switches": "2@00:00:30"}),
+    "delay-boot": (["--delay-boot=5"], {"DelayBoot": "00:05:00"}),
     "time": (["-t", "7"], {"TimeLimit": "00:07:00"}),
     "time-min": (["--time-min=3", "-t", "7"], {"TimeMin": "00:03:00"}),
 }
@@ -242,7 +264,10 @@ def distribution(c):
     body = "srun -l bash -c 'echo $SLURMD_NODENAME' | sort"
     got = {how: over(c, "-N2", "--ntasks-per-node=2", "-m", how, body=body)[1] for how in ("block", "cyclic")}
     assert got["block"] == "0: n1\n1: n1\n2: n2\n3: n2\n" and got["cyclic"] == "0: n1\n1: n2\n2: n1\n3: n2\n"
+    assert over(c, "-N2", "--ntasks-per-node=2", "-m", "cyclic:block", body=body)[1] == got["cyclic"]
     assert "block|cyclic" in c.run("sbatch --help").stdout
+    got = c.run(["sbatch", "-m", "plane", "--wrap", "true"], check=False)
+    assert (got.returncode, got.stderr) == (255, "sbatch: error: Invalid plane size or size not specified\nsbatch: error: Invalid --distribution specification\n")
     got = c.run(["sbatch", "-m", "bogus", "--wrap", "true"], check=False)
     assert (got.returncode, got.stderr) == (255, "sbatch: error: Invalid --distribution specification\n")
 
@@ -278,13 +303,65 @@ def kill_on_invalid_dep(c):
     c.run("scancel --me")
 
 
+def taken(option, good, bad, says=""):
+    """Of what needs nothing to be done here: a right value is taken, a wrong one is not."""
+    def check(c):
+        got = c.run(["sbatch", "-H", f"--{option}{good}", "--wrap", "true"])
+        assert got.stderr == says and got.stdout.startswith("Submitted")
+        got = c.run(["sbatch", "-H", f"--{option}{bad}", "--wrap", "true"], check=False)
+        assert got.returncode and not got.stdout
+        c.run("scancel --me")
+    return check
+
+
+NO_SPEC = "sbatch: error: Ignoring {} since it's not allowed by configuration (AllowSpecResourcesUsage = No)\n"
+
+
 def says(option, text):
     def check(c):
         assert text in c.run(["sbatch", option]).stdout
     return check
 
 
+def spread_job(c):
+    assert over(c, "--spread-job", "-n2", body="echo $SLURM_JOB_NODELIST")[1] == "n[1-2]\n" and over(c, "-n2", body="echo $SLURM_JOB_NODELIST")[1] == "n1\n"
+
+
+def use_min_nodes(c):
+    assert over(c, "-N1-2", body="echo $SLURM_NNODES")[1] == "2\n" and over(c, "-N1-2", "--use-min-nodes", body="echo $SLURM_NNODES")[1] == "1\n"
+
+
+def hint(c):
+    """One thread of each core is used, and the core is nobody else's."""
+    assert over(c, "-n3", "--hint=nomultithread", body="echo $SLURM_CPUS_ON_NODE")[1] == "6\n" and over(c, "-n3", "--hint=multithread", body="echo $SLURM_CPUS_ON_NODE")[1] == "3\n"
+    got = c.run(["sbatch", "-N1", "-n5", "--hint=compute_bound", "--wrap", "true"], check=False)
+    assert got.returncode == 1 and "node configuration is not available" in got.stderr
+    assert c.run(["sbatch", "--hint=help", "--wrap", "true"]).stdout.startswith("Application hint options:\n")
+    got = c.run(["sbatch", "--hint=bogus", "--wrap", "true"], check=False)
+    assert (got.returncode, got.stderr) == (1, 'sbatch: error: unrecognized --hint argument "bogus", see --hint=help\n')
+
+
+def wckey(c):
+    job = c.submit("-H", "--wckey=proj", "--wrap", "true")
+    assert c.run(["squeue", "-h", "-o", "%w", "-j", str(job)]).stdout == "proj\n"
+    c.run("scancel --me")
+
+
+def export_file(c):
+    path = c.work / "vars"
+    path.write_bytes(b"MARK=a b\nc\0OTHER=1")
+    env = {"MARK": "mine"}
+    assert over(c, f"--export-file={path}", body='echo "[$MARK] [$OTHER] [$HOME]"', env=env)[1] == f"[a b\nc] [1] [{c.env['HOME']}]\n"
+    got = c.run(["sbatch", "--export-file=nofile", "--wrap", "true"], check=False)
+    assert (got.returncode, got.stderr) == (1, "sbatch: error: Could not open user environment file nofile\n")
+
+
 IN_DOING = {
+    "export-file": export_file,
+    "spread-job": spread_job, "use-min-nodes": use_min_nodes, "hint": hint, "wckey": wckey,
+    "core-spec": taken("core-spec", "=1", "=x", NO_SPEC.format("-S")), "thread-spec": taken("thread-spec", "=1", "=x", NO_SPEC.format("--thread-spec")),
+    "wait-all-nodes": taken("wait-all-nodes", "=1", "=2"), "segment": taken("segment", "=2", "=x"),
+    "consolidate-segments": taken("consolidate-segments", "", "=x"),
     "nodefile": nodefile, "overcommit": overcommit, "distribution": distribution, "priority": priority, "kill-on-invalid-dep": kill_on_invalid_dep,
     "begin": begin, "dependency": dependency, "error": error, "export": export, "hold": hold, "ignore-pbs": ignore_pbs,
     "open-mode": open_mode, "output": output, "parsable": parsable, "clusters": clusters, "propagate": propagate, "quiet": quiet, "requeue": requeue,
@@ -311,9 +388,90 @@ def refused_options():
     return [(m[1], m[2]) for m in re.finditer(r"`(?:-\w )?--([a-z-]+)(\[?=[^`]*)?`", line)]
 
 
-@pytest.mark.parametrize("option, argument", refused_options())
+# Values are looked at before the option is refused.
+GOOD = {"acctg-freq": "task=30", "batch": "ib -C ib", "cpu-freq": "low-high:performance", "gpu-freq": "medium,memory=high", "gpu-bind": "single:1", "mem-bind": "local", "no-kill": "set",
+        "gres-flags": "one-task-per-sharing", "oom-kill-step": "1", "resv-ports": "2", "gpus-per-socket": "1 --sockets-per-node=2"}
+BAD = [("acctg-freq", "x", 255), ("cpu-freq", "bogus", 255), ("gpu-freq", "bogus", 255), ("gpu-bind", "x", 255), ("gpus-per-socket", "1", 1), ("mem-bind", "bogus", 255), ("gres-flags", "bogus", 255), ("batch", "x", 1),
+       ("oom-kill-step", "x", 255), ("resv-ports", "x", 1), ("no-kill", "x", 255), ("reservation", "x", 1)]
+NOTHING = ["--oom-kill-step=0", "--mem-bind=quiet,none", "--gpu-bind=none", "--no-kill=off", "--gres-flags=disable-binding"]
+
+
+@pytest.mark.parametrize("option, value, code", BAD)
+def test_refused_for_its_value(shared, option, value, code):
+    got = shared.run(["sbatch", f"--{option}={value}", "--wrap", "true"], check=False)
+    assert (got.returncode, got.stdout) == (code, "") and "nvalid" in got.stderr + "nvalid" * ("unrecognized" in got.stderr)
+    assert "not supported" not in got.stderr
+
+
+@pytest.mark.parametrize("option", NOTHING)
+def test_what_asks_for_nothing_is_taken(shared, option):
+    assert shown(shared, option) == shown(shared)
+
+
+@pytest.mark.parametrize("option, argument", [x for x in refused_options() if x[0] != "reservation"])
 def test_refused_by_name(shared, option, argument):
-    value = "=x" if argument else ""
-    got = shared.run(["sbatch", f"--{option}{value}", "--wrap", "true"], check=False)
+    value = f"={GOOD.get(option, 'x')}" if argument else ""
+    if option == "reboot" and os.geteuid() != 0:
+        pytest.skip("of administrators alone")
+    got = shared.run(["sbatch", *f"--{option}{value}".split(" "), "--wrap", "true"], check=False)
     assert got.returncode == 1 and got.stdout == ""
     assert got.stderr == f"sbatch: error: option --{option} is not supported yet (see docs/compatibility.md)\n"
+
+
+# What the planner makes of it: (options, what the script prints of its environment, what it prints)
+SHAPES = [
+    (["--mincpus=5"], "$SLURM_CPUS_ON_NODE", "5"),
+    (["--mincpus=5", "-n2", "-c3"], "$SLURM_CPUS_ON_NODE", "6"),
+    (["-G2", "--cpus-per-gpu=3"], "$SLURM_CPUS_ON_NODE $SLURM_CPUS_PER_GPU $SLURM_GPUS_ON_NODE", "6 3 2"),
+    (["--gres=gpu:2", "--cpus-per-gpu=3"], "$SLURM_CPUS_ON_NODE", "6"),
+    (["--gpus-per-task=1", "-n2", "--cpus-per-gpu=3"], "$SLURM_CPUS_ON_NODE $SLURM_TASKS_PER_NODE", "6 2"),
+    (["-G2", "--mem-per-gpu=64"], "$SLURM_MEM_PER_GPU", "64"),
+    (["-N1", "--gpus-per-node=a100:1", "--ntasks-per-gpu=2"], "$SLURM_GPUS_PER_NODE $SLURM_NTASKS_PER_GPU $SLURM_NTASKS", "a100:1 2 2"),
+    (["-N1", "--gpus-per-node=2", "--ntasks-per-gpu=1"], "$(srun -n1 --gres=gpu:1 true && srun -n1 true && echo steps)", "steps"),
+    (["-G6"], "$SLURM_NNODES", "2"),
+    (["-n4", "--ntasks-per-socket=1"], "$SLURM_TASKS_PER_NODE $SLURM_NTASKS_PER_SOCKET", "2(x2) 1"),
+    (["-n6", "--ntasks-per-core=1"], "$SLURM_NNODES $SLURM_NTASKS_PER_CORE", "2 1"),
+    (["-n3", "--threads-per-core=1"], "$SLURM_CPUS_ON_NODE $SLURM_THREADS_PER_CORE", "6 1"),
+    (["-B", "2:2"], "$SLURM_NTASKS $SLURM_NNODES", "4 1"),
+    (["--tres-per-task=cpu=2,gres/gpu:a100=1", "-n2"], "$SLURM_CPUS_ON_NODE $SLURM_GPUS_ON_NODE", "4 2"),
+]
+
+
+@pytest.mark.parametrize("options, what, want", SHAPES)
+def test_shapes(shared, options, what, want):
+    assert over(shared, *options, body=f"echo {what}")[1] == want + "\n"
+
+
+@pytest.mark.parametrize("option, first", [
+    ("--tmp=501", "Temporary disk specification can not be satisfied"), ("--mincpus=9", "CPU count per node can not be satisfied"),
+    *[(o, "Socket, core and/or thread specification can not be satisfied") for o in ("-B3", "--sockets-per-node=3", "--cores-per-socket=3", "--threads-per-core=3")]])
+def test_no_node_is_so(shared, option, first):
+    got = shared.run(["sbatch", option, "--wrap", "true"], check=False)
+    assert got.stderr == f"sbatch: error: {first}\nsbatch: error: Batch job submission failed: Requested node configuration is not available\n"
+
+
+def test_memory_follows_the_gpus(shared):
+    """What a job has of a node's memory is for its GPUs, or for the CPUs that they bring."""
+    for options, want in ((["-G2", "--mem-per-gpu=64"], "128M"), (["--gres=gpu:3", "--mem-per-gpu=64"], "192M"), (["-G2", "--cpus-per-gpu=2", "--mem-per-cpu=10"], "40M"),
+                          (["--mincpus=4", "--mem-per-cpu=10"], "40M")):
+        job = shared.submit("-o", "/dev/null", *options, "--wrap", "sleep 30")
+        shared.wait_state(job, "RUNNING")
+        assert f"mem={want}," in shared.job(job)["AllocTRES"], options
+        shared.run(["scancel", str(job)])
+    got = shared.run(["sbatch", "--mem-per-gpu=1G", "--wrap", "true"], check=False)
+    assert "did not request any GPU" in got.stderr and got.returncode == 1
+
+
+@pytest.mark.parametrize("options", [["-G2", "--mem-per-gpu=64"], ["--gpus-per-task=1", "-n2", "--cpus-per-gpu=2", "--mem-per-gpu=64"], ["--gres=gpu:1", "--cpus-per-gpu=2"],
+                                     ["-n2", "--threads-per-core=1", "--ntasks-per-core=1"], ["--tres-per-task=cpu=2,gres/gpu=1", "-n1"], ["--hint=nomultithread"], ["-B", "1:2"]])
+def test_steps_run_in_jobs_of_any_shape(shared, options):
+    """What the job's environment says of its shape is no wish of its steps that can't be had."""
+    state, out = over(shared, *options, body="srun --mem=10 echo in a step && srun -n1 --mem=10 echo one")
+    assert state == "COMPLETED" and out.startswith("in a step\n") and out.endswith("one\n"), out
+
+
+def test_memory_by_gpus_alone(shared):
+    state, out = over(shared, "-G1", "--mem-per-gpu=64", "--gpus-per-task=1", body="echo $SLURM_MEM_PER_GPU [$SLURM_MEM_PER_CPU] $SLURM_TRES_PER_TASK")
+    assert out == "64 [] gres/gpu=1\n"
+    got = shared.run(["srun", "-G1", "--cpus-per-gpu=2", "true"], check=False)
+    assert got.returncode == 0, got.stderr

@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 
+import pytest
 import spurtest
 from spurtest import wait_for
 
@@ -42,6 +43,65 @@ def test_a_sattach_that_leaves_ends_nothing(shared):
     p.stdin.write(b"\n")
     p.stdin.close()
     assert (p.stdout.read(), p.wait(20)) == (b"end\n", 0)
+
+
+def test_what_is_typed_at_sattach_reaches_the_tasks(shared):
+    p = subprocess.Popen(["srun", "-n2", "-J", "typed", "bash", "-c", "echo up; while read line; do echo got $line; done; echo last $line"], env=shared.env,
+                         cwd=shared.work, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    p.stdout.readline(), p.stdout.readline()
+    job = shared.run("squeue -h -n typed -o %i").stdout.strip()
+    with subprocess.Popen(["sattach", f"{job}.0"], env=shared.env, cwd=shared.work, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as a:
+        for who, word in ((p, b"one"), (a, b"two"), (p, b"three"), (a, b"four")):
+            who.stdin.write(word + b"\n")
+            who.stdin.flush()
+            assert [p.stdout.readline(), p.stdout.readline()] == [b"got " + word + b"\n"] * 2
+        out, err = a.communicate(b"the end", timeout=30 * spurtest.PATIENCE)  # no line, and srun's own input is open still
+        assert a.returncode == 0 and out.splitlines()[-2:] == [b"last the end"] * 2, (out, err)
+    assert p.stdout.read().splitlines() == [b"last the end"] * 2 and p.wait(20) == 0
+
+
+@pytest.mark.sanitize
+def test_much_input_from_both_sides(shared):
+    """More than a window of each: all of it comes, and srun's is acknowledged in its own counting."""
+    size = 3 << 20
+    p = subprocess.Popen(["srun", "-J", "much", "bash", "-c", f"echo up; head -c {2 * size} | tr -d 'b' | wc -c"], env=shared.env, cwd=shared.work,
+                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    p.stdout.readline()
+    job = shared.run("squeue -h -n much -o %i").stdout.strip()
+    a = subprocess.Popen(["sattach", f"{job}.0"], env=shared.env, cwd=shared.work, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    for _ in range(48):
+        a.stdin.write(b"a" * (size // 48))
+        a.stdin.flush()
+        p.stdin.write(b"b" * (size // 48))
+        p.stdin.flush()
+    assert int(p.stdout.read()) == size and p.wait(20) == 0
+    assert a.wait(20) == 0
+
+
+@pytest.mark.parametrize("size", [0, 1, 65536, 5 << 20])
+@pytest.mark.parametrize("fill", ["random", "zeros"])
+def test_sbcast_compressed(shared, size, fill):
+    source, dest = shared.work / "plain", shared.work / "unpacked"
+    source.write_bytes(os.urandom(size) if fill == "random" else bytes(size))
+    for how in ("-C", "--compress=lz4", "--compress=LZ4", "--compress=none"):
+        shared.run(["salloc", "-Q", "-N1", "-n1", "sbcast", "-f", how, "plain", str(dest)])
+        assert dest.read_bytes() == source.read_bytes()
+        dest.unlink()
+    got = shared.run(["salloc", "-Q", "-N1", "-n1", "sbcast", "-f", "plain", str(dest)], env={**shared.env, "SBCAST_COMPRESS": "zlib"})
+    assert "sbcast: error: Compression type 'zlib' unknown, disabling compression support.\n" in got.stderr
+    assert dest.read_bytes() == source.read_bytes()
+
+
+def test_sbcast_sends_less_when_it_compresses(shared):
+    (shared.work / "zeros").write_bytes(bytes(5 << 20))
+    sent = {}
+    for how in ("none", "lz4"):
+        trace, dest = shared.work / f"trace.{how}", shared.work / f"zeros.{how}"
+        shared.run(["salloc", "-Q", "-N1", "-n1", "env", "ASAN_OPTIONS=detect_leaks=0", "strace", "-f", "-o", trace, "-e", "trace=write,writev,sendto,sendmsg", "sbcast", f"--compress={how}",
+                    "zeros", dest])
+        sent[how] = sum(int(n) for n in re.findall(r" = (\d+)$", trace.read_text(), re.M))
+    assert sent["none"] > 5 << 20
+    assert sent["lz4"] < 200_000
 
 
 def test_sbcast(shared):

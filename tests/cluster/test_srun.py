@@ -8,6 +8,7 @@ import re
 import select
 import signal
 import subprocess
+import sys
 import time
 
 import pytest
@@ -158,9 +159,35 @@ def test_refusals(shared):
         assert (got.returncode, got.stderr) == (code, err), command
     got = srun(shared, "-n1", "true", ":", "-n2", "true")
     assert got.returncode == 1 and "heterogeneous" in got.stderr
-    for option in ("--cpu-bind=cores", "--relative=1", "--bcast", "--task-prolog=/x", "-Z"):
+    for option in ("--cpu-bind=cores", "--cpu-bind=map_ldom:0", "--gpu-bind=closest", "--relative=1", "--bcast", "--task-prolog=/x", "-Z"):
         got = srun(shared, option, "true")
         assert got.returncode == 1 and "is not supported yet" in got.stderr, option
+
+
+CPUS = sorted(os.sched_getaffinity(0))
+SHOW = "import os; print(os.environ['SLURM_LOCALID'], sorted(os.sched_getaffinity(0)))"
+
+
+@pytest.mark.parametrize("bind, want", [
+    (f"map_cpu:{CPUS[-1]},{CPUS[0]}", [[CPUS[-1]], [CPUS[0]], [CPUS[-1]]]), (f"mask_cpu:{1 << CPUS[0]:#x},{1 << CPUS[-1]:x}*2", [[CPUS[0]], [CPUS[-1]], [CPUS[-1]]]),
+    ("rank", [[CPUS[i % len(CPUS)]] for i in range(3)]), ("none", [CPUS] * 3), ("q", [CPUS] * 3)])
+def test_cpu_bind(shared, bind, want):
+    """A task runs on the CPUs that are its own, and the kernel says so."""
+    got = srun(shared, "-n3", f"--cpu-bind={bind}", sys.executable, "-c", SHOW)
+    assert (got.returncode, got.stderr) == (0, "") and sorted(got.stdout.splitlines()) == [f"{i} {cpus}" for i, cpus in enumerate(want)]
+
+
+def test_cpu_bind_is_told(shared):
+    got = srun(shared, "-n2", f"--cpu-bind=verbose,map_cpu:{CPUS[0]}", "bash", "-c", "echo $SLURM_CPU_BIND $SLURM_CPU_BIND_TYPE $SLURM_CPU_BIND_LIST $SLURM_CPU_BIND_VERBOSE")
+    assert got.stdout == f"verbose,map_cpu:{CPUS[0]} map_cpu: {CPUS[0]} verbose\n" * 2
+    assert len(re.findall(rf"^cpu-bind=MASK - n1, task  [01]  [01] \[\d+\]: mask 0x{1 << CPUS[0]:X} set$", got.stderr, re.M)) == 2, got.stderr
+    got = srun(shared, "--cpu-bind=map_cpu:4095", "echo", "here")
+    assert (got.returncode, got.stdout) == (0, "here\n") and "can't bind task 0" in got.stderr
+    got = srun(shared, "--cpu-bind=bogus", "true")
+    assert (got.returncode, got.stderr) == (1, 'srun: error: unrecognized --cpu-bind argument "bogus"\nsrun: fatal: Failed to parse --cpu-bind= values.\n')
+    assert srun(shared, "--cpu-bind=help", "true").stdout.startswith("CPU bind options:\n")
+    got = srun(shared, "--gpu-bind=x", "true")
+    assert (got.returncode, got.stderr) == (255, "srun: error: Invalid --gpu-bind argument: x\n")
 
 
 @pytest.mark.sanitize
@@ -202,6 +229,7 @@ def test_a_step_of_a_job_without_the_users_variables(shared):
     assert "\nPATH=" in "\n" + text and f"SLURM_JOB_ID={job}\n" in text and "SET=here\n" in text and "MINE=" not in text
 
 
+@pytest.mark.sanitize
 def test_steps_wait_for_each_other(shared):
     job = shared.batch("""
 srun --exact -n1 sleep 1 & srun --exact -n1 sleep 1 & srun --exact -n1 -Q sleep 0 ; echo third $?
@@ -490,3 +518,9 @@ def test_many_steps_in_one_job(shared):
     shared.wait_state(job, "COMPLETED", timeout=60)
     begin, end = map(float, (shared.work / f"loop-{job}.out").read_text().split())
     assert (end - begin) / 40 < 0.05 * spurtest.PATIENCE * 2
+
+
+def test_what_tasks_are_told_of_srun(shared):
+    env = dict(line.split("=", 1) for line in shared.run("srun --export=TOLD=1 /usr/bin/env").stdout.splitlines())
+    assert env["TOLD"] == "1" and "SLURM_EXPORT_ENV" not in env
+    assert 0 < int(env["SLURM_SRUN_COMM_PORT"]) < 65536 and env["SLURM_SRUN_COMM_HOST"] == "127.0.0.1"

@@ -164,7 +164,7 @@ class Workload:
             assert key not in out, f"{self.name}: two rows of {key}: {line}"
             out[key] = (state, code)
             took = hms(elapsed)
-            assert 0 <= took <= time.time() - self.began + 2, f"{self.name}: it took {elapsed}: {line}"
+            assert 0 <= took <= (time.time() - self.began) * (self.c.scale or 1) + 2, f"{self.name}: it took {elapsed}: {line}"
             if start not in ("Unknown", "None"):
                 assert end not in ("Unknown", "None"), f"{self.name}: no end: {line}"
                 spent = (datetime.datetime.fromisoformat(end) - datetime.datetime.fromisoformat(start)).total_seconds()

@@ -174,7 +174,8 @@ static void suspend(struct replay *x, struct job_target *t) {
     if (j && draw(x, 3))
         *t = (struct job_target){.job_id = j->id};
     bool resume = j && j->state == JOB_SUSPENDED ? draw(x, 3) : !draw(x, 5);
-    act(x, CMD_SUSPEND, &(struct cmd_suspend){.targets = t, .n_targets = 1, .resume = resume});
+    act(x, CMD_SUSPEND, &(struct cmd_suspend){.targets = t, .n_targets = 1, .resume = resume,
+                                            .by_signal = j && j->state != JOB_SUSPENDED && !draw(x, 4)});
 }
 
 static void job_verbs(struct replay *x, struct arena *a) {
@@ -195,7 +196,7 @@ static void job_verbs(struct replay *x, struct arena *a) {
         suspend(x, &t[0]);
         break;
     case 3:
-        act(x, CMD_CANCEL, &(struct cmd_cancel){.targets = t, .n_targets = 1});
+        act(x, CMD_CANCEL, &(struct cmd_cancel){.targets = t, .n_targets = 1, .no_trace = draw(x, 3)});
         break;
     case 4:
         act(x, CMD_HOLD, &(struct cmd_hold){.targets = t, .n_targets = 2, .hold = hold, .as_admin = flag, .runs_too = !hold || flag});

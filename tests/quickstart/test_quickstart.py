@@ -35,10 +35,11 @@ def test_from_start_to_stop(state):
     began = time.monotonic()
     first = quickstart(state, "--nodes", "2")
     assert first.returncode == 0, first.stdout + first.stderr
-    assert time.monotonic() - began < 10, "under 10 s once built"
+    assert time.monotonic() - began < 10 * spurtest.PATIENCE, "under 10 s once built"
     assert "Submitted batch job 1\n" in first.stdout
     assert "all four processes are done" in first.stdout
-    assert "JOBID PARTITION" in first.stdout and " R " in first.stdout.split("squeue, while it ran")[1]
+    seen = first.stdout.split("squeue, while it ran")[1]  # half a second of work: on a busy machine it may be over when it is looked at
+    assert "JOBID PARTITION" in seen and (" R " in seen or " CD " in seen)
     assert "COMPLETED" in first.stdout.split("sacct -j")[1]
 
     # A second run finds the cluster: same processes, next job.

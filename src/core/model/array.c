@@ -134,6 +134,15 @@ uint32_t array_rank(const struct array_range *r, uint32_t n, uint32_t task) {
     return rank;
 }
 
+const struct array_range *array_with(struct arena *ar, const struct array_range *a, uint32_t n_a,
+                                     const struct array_range *b, uint32_t n_b, uint32_t *out_n) {
+    struct array_range *out = arena_calloc(ar, (size_t)n_a + n_b + 1, sizeof(*out));
+    for (uint32_t i = 0; i < n_a + n_b; i++)
+        out[i] = i < n_a ? a[i] : b[i - n_a];
+    *out_n = join(out, n_a + n_b);
+    return out;
+}
+
 const struct array_range *array_without(struct arena *ar, const struct array_range *a, uint32_t n_a,
                                         const struct array_range *b, uint32_t n_b, uint32_t *out_n) {
     /* each range of b cuts at most one of a in two */

@@ -17,7 +17,11 @@
     F(LIST, selectors, 5, selector) /* nodes that have all of these labels are named too */                            \
     F(U32, cpus, 6, _)      /* 0: what the agent reports */                                                            \
     F(U64, memory_mb, 7, _)                                                                                           \
-    F(LIST, gres, 8, gres)
+    F(LIST, gres, 8, gres)                                                                                            \
+    F(U32, sockets, 9, _) /* these: 0: what the agent reports */                                                       \
+    F(U32, cores_per_socket, 10, _)                                                                                    \
+    F(U32, threads_per_core, 11, _)                                                                                    \
+    F(U64, tmp_disk_mb, 12, _)
 REC_DECLARE(node_overlay, NODE_OVERLAY_FIELDS)
 
 #define LICENSE_FIELDS(F) F(STR, name, 1, _) F(U32, count, 2, _)
@@ -61,7 +65,9 @@ enum enforce { ENFORCE_NO = 0, ENFORCE_ANY = 1, ENFORCE_ALL = 2 };
     F(U32, attend_secs, 31, _)        /* an interactive job ends when its client was not heard of for so long */      \
     F(U32, batch_starts, 32, _)       /* starts in one command of the planner */                                      \
     F(U32, flavor, 33, _)             /* enum flavor of core/model/policy.h */                                         \
-    F(U32, enforce_part_limits, 34, _) /* enum enforce */
+    F(U32, enforce_part_limits, 34, _) /* enum enforce */                                                              \
+    F(U32, complete_wait_secs, 35, _)  /* what outlives SIGKILL so long is given up, and its node drained; 0: 60 */  \
+    F(U32, requeue_delay_secs, 130, _) /* a job whose run ended to be queued again waits so long */
 REC_DECLARE(rconf, RCONF_FIELDS)
 
 /* The first overlay that names the node, or selects its labels; NULL: none. */

@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <strings.h>
 
 #include "base/arena.h"
 #include "base/err.h"
@@ -43,8 +44,13 @@ struct conf {
     const char *jwt_key, *jwt_key_file; /* jwt_key: the key, or a file's path; at most one of the two is set */
     const char *jwt_key_old, *jwt_key_old_file; /* the same of the key of before */
     const char *munge_socket; /* NULL: the library's own */
+    /* [tls] */
+    uint32_t tls_mode;   /* 0 off, 1 accept, 2 require */
+    uint32_t tls_verify; /* 0 full, 1 ca */
+    const char *tls_cert, *tls_key, *tls_ca;
     /* [logging] */
     const char *log_level, *log_format, *log_file; /* log_file NULL: standard error */
+    uint32_t agent_port;
 };
 
 /* Reads a tree into *out, starting from the defaults. Unknown keys, wrong types and impossible values are told with
@@ -53,6 +59,11 @@ struct conf {
 int conf_read(const struct tree *root, struct arena *a, struct conf *out, struct str *problems, struct err *e);
 /* With no file: a cluster "spur" with one partition "default" of all nodes. */
 void conf_defaults(struct arena *a, struct conf *out);
+
+/* One of [controller] peers without its scheme: "host:port"; borrowed of it. */
+static inline const char *conf_peer_address(const char *peer) {
+    return strncasecmp(peer, "http://", 7) == 0 ? peer + 7 : peer;
+}
 
 /* The canonical text of the replicated part: equal settings give equal texts, whatever the file's layout. Its hash
  * (made by the caller) decides whether a member offers its file. */

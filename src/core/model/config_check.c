@@ -224,12 +224,25 @@ static void check_auth(struct conf_reading *r, const struct tree *auth) {
     all->c.auth_mode = none ? AUTH_DISABLED : munge ? AUTH_REQUIRED : (enum auth_mode)all->c.auth_mode_asked;
 }
 
+static void check_tls(struct conf_reading *r, const struct tree *tls) {
+    const struct conf *c = &r->all->c;
+    if (!c->tls_cert != !c->tls_key)
+        conf_problem(r, line_of(tls, c->tls_cert ? "cert_file" : "key_file"), "tls.%s: cert_file and key_file go together",
+                     c->tls_cert ? "cert_file" : "key_file");
+    if (c->tls_mode && !c->tls_cert)
+        conf_problem(r, line_of(tls, "mode"), "tls.mode: needs cert_file and key_file");
+    if (c->tls_mode && !c->tls_ca && c->n_peers > 1)
+        conf_problem(r, line_of(tls, "mode"), "tls.mode: needs ca_file where there are several controllers, who ask each other "
+                     "for certificates");
+}
+
 void conf_finish_rest(struct conf_reading *r, const struct tree *root) {
     struct conf_all *all = r->all;
     const struct tree *controller = conf_child(root, "controller");
     check_peers(r, controller);
     check_job_ids(r, controller);
     check_auth(r, conf_child(root, "auth"));
+    check_tls(r, conf_child(root, "tls"));
     all->c.rep.admission_token = all->admission_mode == 1;
     all->c.rep.no_requeue = !all->job_requeue;
     if (!conf_child(conf_child(root, "scheduler"), "kill_wait_secs"))

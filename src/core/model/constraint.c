@@ -172,7 +172,7 @@ int features_parse(const char *s, struct arena *a, struct features *out, struct 
     return 0;
 }
 
-static bool has(const char *name, const char *const *have, uint32_t n_have) {
+bool features_list(const char *name, const char *const *have, uint32_t n_have) {
     for (uint32_t i = 0; i < n_have; i++) {
         if (strcmp(have[i], name) == 0)
             return true;
@@ -185,13 +185,19 @@ bool features_match(const struct feature_expr *x, const char *const *have, uint3
     for (uint32_t i = 0; i < x->n_ops; i++) {
         const struct feature_op *o = &x->op[i];
         if (o->op == 'n')
-            stack = stack << 1 | has(o->name, have, n_have);
+            stack = stack << 1 | features_list(o->name, have, n_have);
         else if (o->op == '&')
             stack = (stack >> 1 & ~(uint64_t)1) | (stack >> 1 & stack & 1);
         else
             stack = (stack >> 1) | (stack & 1);
     }
     return x->n_ops ? stack & 1 : true;
+}
+
+bool features_active(const struct feature_expr *x, const struct node *n) {
+    uint32_t n_have;
+    const char *const *have = node_active(n, &n_have);
+    return features_match(x, have, n_have);
 }
 
 static bool expr_known(const struct feature_expr *x, bool (*knows)(void *arg, const char *name), void *arg) {

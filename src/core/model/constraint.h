@@ -17,6 +17,7 @@
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "core/model/node.h"
 
 struct feature_op { /* in postfix order */
     char op;        /* 'n': a name; '&', '|' */
@@ -42,6 +43,8 @@ struct features {
 /* E_FEATURE with Slurm's sentence. NULL and "" ask for nothing. */
 int features_parse(const char *s, struct arena *a, struct features *out, struct err *e);
 bool features_match(const struct feature_expr *x, const char *const *have, uint32_t n_have);
+bool features_list(const char *name, const char *const *have, uint32_t n_have); /* whether it is one of them */
+bool features_active(const struct feature_expr *x, const struct node *n); /* by those that are active there */
 /* Whether each name is one that `knows` says yes to. */
 bool features_known(const struct features *f, bool (*knows)(void *arg, const char *name), void *arg);
 

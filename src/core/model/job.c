@@ -12,6 +12,10 @@ REC_DEFINE(array_range, ARRAY_RANGE_FIELDS)
 REC_DEFINE(job_target, JOB_TARGET_FIELDS)
 #undef REC_SELF
 
+#define REC_SELF job_nice
+REC_DEFINE(job_nice, JOB_NICE_FIELDS)
+#undef REC_SELF
+
 #define REC_SELF gres_ask
 REC_DEFINE(gres_ask, GRES_ASK_FIELDS)
 #undef REC_SELF
@@ -22,6 +26,10 @@ REC_DEFINE(gres_held, GRES_HELD_FIELDS)
 
 #define REC_SELF license_ask
 REC_DEFINE(license_ask, LICENSE_ASK_FIELDS)
+#undef REC_SELF
+
+#define REC_SELF job_seldom
+REC_DEFINE(job_seldom, JOB_SELDOM_FIELDS)
 #undef REC_SELF
 
 #define REC_SELF job_more
@@ -55,6 +63,11 @@ REC_DEFINE(job_node, JOB_NODE_FIELDS)
 #define REC_SELF job
 REC_DEFINE(job, JOB_FIELDS)
 #undef REC_SELF
+
+const struct job_seldom *job_spec_seldom(const struct job_spec *s) {
+    static const struct job_seldom nothing;
+    return s->more && s->more->seldom ? s->more->seldom : &nothing;
+}
 
 const struct job_more *job_spec_more(const struct job_spec *s) {
     static const struct job_more nothing;

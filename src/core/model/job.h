@@ -68,6 +68,9 @@ REC_DECLARE(array_range, ARRAY_RANGE_FIELDS)
     F(LIST, tasks, 2, array_range) /* none: all of it */
 REC_DECLARE(job_target, JOB_TARGET_FIELDS)
 
+#define JOB_NICE_FIELDS(F) F(U32, job_id, 1, _) F(I64, nice, 2, _)
+REC_DECLARE(job_nice, JOB_NICE_FIELDS)
+
 /* What is asked for of a generic resource, such as gpu. */
 enum gres_per { GRES_PER_NODE = 0, GRES_PER_JOB = 1, GRES_PER_TASK = 2 };
 #define GRES_ASK_FIELDS(F)                                                                                            \
@@ -92,6 +95,47 @@ REC_DECLARE(gres_held, GRES_HELD_FIELDS)
 REC_DECLARE(license_ask, LICENSE_ASK_FIELDS)
 
 enum exclusive { EXCLUSIVE_NO = 0, EXCLUSIVE_NODE = 1, EXCLUSIVE_USER = 2, EXCLUSIVE_MCS = 3, EXCLUSIVE_TOPO = 4 };
+
+/* Bits of --mail-type, as Slurm numbers them. */
+enum mail_type {
+    MAIL_BEGIN = 1u << 0,
+    MAIL_END = 1u << 1,
+    MAIL_FAIL = 1u << 2,
+    MAIL_REQUEUE = 1u << 3,
+    MAIL_TIME_100 = 1u << 4,
+    MAIL_TIME_90 = 1u << 5,
+    MAIL_TIME_80 = 1u << 6,
+    MAIL_TIME_50 = 1u << 7,
+    MAIL_STAGE_OUT = 1u << 8,
+    MAIL_ARRAY_TASKS = 1u << 9, /* of each task of an array, else of the array as a whole */
+    MAIL_INVALID_DEPEND = 1u << 10,
+};
+
+/* What even fewer ask for: NULL in job_more where nothing of it is set. See job_spec_seldom. */
+#define JOB_SELDOM_FIELDS(F)                                                                                          \
+    F(U32, mail_type, 1, _) /* bits of enum mail_type */                                                              \
+    F(STR, mail_user, 2, _) /* NULL: the job's user */                                                                \
+    F(STR, wckey, 3, _)                                                                                               \
+    F(STR, extra, 4, _)                                                                                               \
+    F(U32, cpus_per_gpu, 5, _)                                                                                        \
+    F(U64, mem_gpu_mb, 6, _) /* --mem-per-gpu; not together with the other two */                                     \
+    F(U32, min_cpus, 7, _)   /* --mincpus: of each node */                                                            \
+    F(U64, tmp_mb, 8, _)     /* --tmp: of each node's TmpDisk */                                                      \
+    F(STR, tres_per_task, 9, _) /* as asked, for what shows it */                                                     \
+    F(BOOL, spread, 11, _)      /* on as many nodes as tasks allow */                                                 \
+    F(BOOL, use_min_nodes, 12, _) /* of a range of nodes as few as do */                                              \
+    F(U32, sockets, 13, _)      /* a node has at least so many: -B, --sockets-per-node, … */                          \
+    F(U32, cores, 14, _)        /* of a socket */                                                                     \
+    F(U32, threads, 15, _)      /* of a core */                                                                       \
+    F(U32, delay_boot_secs, 16, _) /* kept and shown: no node is started anew for a job here */                       \
+    F(U32, tasks_per_gpu, 21, _)   /* as asked, for the job's environment: so is the next */                          \
+    F(STR, gpus_per_node, 22, _)                                                                                      \
+    F(U32, tasks_per_core, 24, _)                                                                                     \
+    F(U32, tasks_per_socket, 25, _)                                                                                   \
+    F(BOOL, one_thread, 26, _) /* of each core: --hint=nomultithread, --threads-per-core=1. It has whole cores */     \
+    F(U32, switches, 27, _)    /* --switches, kept and shown: without a topology all nodes are on one */              \
+    F(U32, switches_secs, 28, _)
+REC_DECLARE(job_seldom, JOB_SELDOM_FIELDS)
 
 /* What a job asks for that most jobs do not: NULL in the spec where nothing of it is set. See job_spec_more. */
 #define JOB_MORE_FIELDS(F)                                                                                            \
@@ -123,7 +167,8 @@ enum exclusive { EXCLUSIVE_NO = 0, EXCLUSIVE_NODE = 1, EXCLUSIVE_USER = 2, EXCLU
     F(U64, priority, 27, _) /* --priority, + 1; an administrator's alone. 0: not given */                             \
     F(STR, distribution, 28, _) /* of tasks over nodes, for its steps: "block", "cyclic"; NULL: not given */           \
     F(BOOL, may_share, 29, _) /* never asked: set in what is shown of a run that could have had -s */                 \
-    F(BOOL, contiguous, 30, _) /* its nodes are neighbours in the order of names */
+    F(BOOL, contiguous, 30, _) /* its nodes are neighbours in the order of names */                                   \
+    F(SUB, seldom, 31, job_seldom)
 REC_DECLARE(job_more, JOB_MORE_FIELDS)
 
 /* Rows stand in the order that leaves no holes in the struct: a hundred thousand of them wait in memory. */
@@ -200,7 +245,8 @@ REC_DECLARE(job_node, JOB_NODE_FIELDS)
     F(U32, over, 7, _)   /* over, */                                                                                  \
     F(U32, bad, 8, _)    /* over otherwise than COMPLETED */                                                          \
     F(U32, first_id, 9, _) /* the tasks' ids are this one and the following, in their order, and no task takes the    \
-                            * array's own; 0: each start gives one */
+                            * array's own; 0: each start gives one */                                                 \
+    F(LIST, gone_bad, 10, array_range) /* tasks whose records have left the state, those that are bad; ascending */
 REC_DECLARE(job_array, JOB_ARRAY_FIELDS)
 
 /* What happens to few jobs. */
@@ -217,7 +263,9 @@ REC_DECLARE(job_array, JOB_ARRAY_FIELDS)
     F(LIST, licenses, 10, license_ask) /* that this start has, where the job left the choice; none: all it asks for */ \
     F(BOOL, everywhere, 11, _) /* this start runs the script on each of its nodes */                                  \
     F(LIST, leaving, 12, job_node) /* what the run gave back when it was made smaller, and what is not clean there yet */ \
-    F(BOOL, step_oom, 13, _) /* a step of this start was killed by its memory limit */
+    F(BOOL, step_oom, 13, _) /* a step of this start was killed by its memory limit */                                \
+    F(BOOL, stopped, 14, _)  /* it got SIGSTOP, and no SIGCONT since */                                                \
+    F(BOOL, special_exit, 15, _) /* queued again by somebody who says that it ended in a special way; until it is released */
 REC_DECLARE(job_rare, JOB_RARE_FIELDS)
 
 #define JOB_FIELDS(F)                                                                                                 \
@@ -281,6 +329,9 @@ enum job_change {
     CHANGE_SHARE = 1u << 21,       /* exclusive, oversubscribe */
     CHANGE_OUTPUT = 1u << 22,      /* std_out, std_err, std_in */
     CHANGE_HOLD = 1u << 23,        /* priority_set 0 holds, as Slurm's Priority=0 */
+    CHANGE_CONTIGUOUS = 1u << 24,
+    CHANGE_OF_OLD = (CHANGE_HOLD << 1) - 1, /* those of the first version of the command */
+    CHANGE_ALL = (1u << 25) - 1,
 };
 
 /* Puts the values of `from` whose bits are set into a description and its rare part, which are the caller's; borrows. */
@@ -297,21 +348,24 @@ static inline bool job_is_hollow(const struct job *j) {
 static inline bool job_is_over(const struct job *j) {
     return j->state >= JOB_COMPLETED && !j->completing;
 }
+/* By a signal, which tasks may have outlived: its time goes on, unlike that of a suspended one. */
+bool job_is_stopped(const struct job *j);
 static inline bool job_holds_nodes(const struct job *j) {
     return j->state == JOB_RUNNING || j->state == JOB_SUSPENDED || j->completing;
 }
 
 const char *job_state_name(uint32_t state);      /* "PENDING" */
 const char *job_state_compact(uint32_t state);   /* "PD" */
-const char *job_shown_state(const struct job *j);         /* with COMPLETING and CONFIGURING */
-const char *job_shown_state_compact(const struct job *j); /* with CG and CF */
-/* Long or short, any case; also the flags COMPLETING/CG and CONFIGURING/CF, which come back as JOB_N_STATES and + 1. */
+const char *job_shown_state(const struct job *j);         /* with COMPLETING, CONFIGURING and STOPPED */
+const char *job_shown_state_compact(const struct job *j); /* with CG, CF and ST */
+/* Long or short, any case; also the flags COMPLETING/CG, CONFIGURING/CF, STOPPED/ST and SPECIAL_EXIT/SE: JOB_N_STATES, + 1, + 2, + 3. */
 int job_state_parse(const char *s, uint32_t *out);
 bool job_may_move(uint32_t from, uint32_t to);
 const char *job_reason_word(uint32_t reason);    /* "Priority" */
 uint32_t job_hold_reason(uint32_t hold); /* of an enum hold */
 bool job_state_is_end(uint32_t state);
 const struct job_more *job_spec_more(const struct job_spec *s); /* never NULL: a zeroed one */
+const struct job_seldom *job_spec_seldom(const struct job_spec *s); /* the same */
 const struct job_rare *job_rare_of(const struct job *j);        /* the same */
 /* All that it holds: its nodes, and behind them those that it gave back and that are not clean yet. */
 uint32_t job_n_held(const struct job *j);
@@ -328,6 +382,9 @@ uint32_t array_count(const struct array_range *r, uint32_t n);
 bool array_has(const struct array_range *r, uint32_t n, uint32_t task);
 /* How many are before it. */
 uint32_t array_rank(const struct array_range *r, uint32_t n, uint32_t task);
+/* The ids of both, in the arena. */
+const struct array_range *array_with(struct arena *ar, const struct array_range *a, uint32_t n_a,
+                                     const struct array_range *b, uint32_t n_b, uint32_t *out_n);
 /* The ids of a that are not in b, in the arena. */
 const struct array_range *array_without(struct arena *ar, const struct array_range *a, uint32_t n_a,
                                         const struct array_range *b, uint32_t n_b, uint32_t *out_n);

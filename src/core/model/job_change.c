@@ -40,6 +40,7 @@ static void set_more(struct job_more *to, const struct job_more *from, uint32_t 
     SET(CHANGE_GRES, COPY(gres_text) COPY(gpus_text) COPY(gres) COPY(n_gres))
     SET(CHANGE_LICENSES, COPY(licenses_text) COPY(licenses) COPY(n_licenses))
     SET(CHANGE_REQUEUE, COPY(requeue))
+    SET(CHANGE_CONTIGUOUS, COPY(contiguous))
     SET(CHANGE_SHARE, COPY(exclusive) COPY(oversubscribe))
 #undef COPY
 }

@@ -2,7 +2,7 @@
  *
  * What the table job_state.def says: names, codes, legal moves.
  *
- * COMPLETING and CONFIGURING are flags of ours and states to those who look, so they are shown and parsed here.
+ * COMPLETING, CONFIGURING and STOPPED are flags of ours and states to those who look, so they are shown and parsed here.
  */
 #include <strings.h>
 
@@ -36,7 +36,10 @@ _Static_assert(ARRAY_LEN(reasons) == JOB_N_REASONS, "reasons are numbered withou
 static const struct {
     const char *name, *compact;
     uint32_t number;
-} flags[] = {{"COMPLETING", "CG", JOB_N_STATES}, {"CONFIGURING", "CF", JOB_N_STATES + 1}};
+} flags[] = {{"COMPLETING", "CG", JOB_N_STATES},
+             {"CONFIGURING", "CF", JOB_N_STATES + 1},
+             {"STOPPED", "ST", JOB_N_STATES + 2},
+             {"SPECIAL_EXIT", "SE", JOB_N_STATES + 3}};
 
 const char *job_state_name(uint32_t state) {
     return state < JOB_N_STATES ? rows[state].name : "UNKNOWN";
@@ -46,16 +49,27 @@ const char *job_state_compact(uint32_t state) {
     return state < JOB_N_STATES ? rows[state].compact : "?";
 }
 
-const char *job_shown_state(const struct job *j) {
+bool job_is_stopped(const struct job *j) {
+    return j->state == JOB_RUNNING && !j->completing && job_rare_of(j)->stopped;
+}
+
+/* The flag that is shown in the state's place; -1: none. */
+static int shown_flag(const struct job *j) {
     if (j->completing)
-        return flags[0].name;
-    return j->state == JOB_RUNNING && j->configuring ? flags[1].name : job_state_name(j->state);
+        return 0;
+    if (j->state == JOB_PENDING && job_rare_of(j)->special_exit)
+        return 3;
+    return j->state == JOB_RUNNING && j->configuring ? 1 : job_is_stopped(j) ? 2 : -1;
+}
+
+const char *job_shown_state(const struct job *j) {
+    int flag = shown_flag(j);
+    return flag >= 0 ? flags[flag].name : job_state_name(j->state);
 }
 
 const char *job_shown_state_compact(const struct job *j) {
-    if (j->completing)
-        return flags[0].compact;
-    return j->state == JOB_RUNNING && j->configuring ? flags[1].compact : job_state_compact(j->state);
+    int flag = shown_flag(j);
+    return flag >= 0 ? flags[flag].compact : job_state_compact(j->state);
 }
 
 int job_state_parse(const char *s, uint32_t *out) {

@@ -94,11 +94,27 @@ static bool is_full(const struct node *n) {
     return n->cpus && n->alloc_cpus >= n->cpus;
 }
 
+bool node_is_marked(const struct node *n, enum drain_kind kind) {
+    for (uint32_t i = 0; i < n->n_drains; i++)
+        if (n->drains[i].kind == (uint32_t)kind)
+            return true;
+    return false;
+}
+
+int64_t node_until(const struct node *n) {
+    int64_t until = n->down_set ? n->down_until_unix : 0;
+    for (uint32_t i = 0; i < n->n_drains; i++)
+        until = MAX(until, n->drains[i].until_unix);
+    return until;
+}
+
 static struct words shown_words(const struct node *n) {
-    if (n->n_drains && is_busy(n))
-        return (struct words){"draining", "drng"};
-    if (n->n_drains)
-        return (struct words){"drained", "drain"};
+    if (node_is_marked(n, DRAIN_FUTURE))
+        return (struct words){"future", "futr"};
+    if (node_is_marked(n, DRAIN_PLAIN))
+        return is_busy(n) ? (struct words){"draining", "drng"} : (struct words){"drained", "drain"};
+    if (node_is_marked(n, DRAIN_FAIL))
+        return is_busy(n) ? (struct words){"failing", "failg"} : (struct words){"fail", "fail"};
     if (n->base == NODE_DOWN)
         return (struct words){"down", "down"};
     if (n->base != NODE_UP)
@@ -122,6 +138,8 @@ const char *node_shown_state(const struct node *n, bool compact, char out[24]) {
 }
 
 static const char *base_upper(const struct node *n) {
+    if (node_is_marked(n, DRAIN_FUTURE))
+        return "FUTURE";
     if (n->base == NODE_DOWN)
         return "DOWN";
     if (n->base != NODE_UP)
@@ -135,8 +153,10 @@ const char *node_state_upper(const struct node *n, char out[64]) {
     char *end = stpcpy(out, base_upper(n));
     if (n->n_completing)
         end = stpcpy(end, "+COMPLETING");
-    if (n->n_drains)
+    if (node_is_marked(n, DRAIN_PLAIN))
         end = stpcpy(end, "+DRAIN");
+    if (node_is_marked(n, DRAIN_FAIL))
+        end = stpcpy(end, "+FAIL");
     if (n->not_responding)
         stpcpy(end, "+NOT_RESPONDING");
     return out;
@@ -153,6 +173,11 @@ uint32_t node_boot(const struct node *n) {
         return 0;
     uint64_t h = hash_fixed(n->boot_id, strlen(n->boot_id));
     return (uint32_t)(h ^ h >> 32) | 1;
+}
+
+const char *const *node_active(const struct node *n, uint32_t *out_n) {
+    *out_n = n->has_active ? n->n_active : n->n_features;
+    return n->has_active ? n->active : n->features;
 }
 
 bool node_takes_work(const struct node *n) {

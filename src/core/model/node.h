@@ -14,14 +14,18 @@
 /* The base state; allocation and drain are derived: see node_shown_state. */
 enum node_base { NODE_UNKNOWN = 0, NODE_UP = 1, NODE_DOWN = 2 };
 
+/* What a cause that keeps work away is shown as; one that is to come (FUTURE) is not shown unless it is asked for. */
+enum drain_kind { DRAIN_PLAIN = 0, DRAIN_FAIL = 1, DRAIN_FUTURE = 2, DRAIN_KIND_LAST = DRAIN_FUTURE };
+
 /* One party's wish that a node takes no new work. The node is back when the last cause is gone. */
 #define DRAIN_FIELDS(F)                                                                                                \
-    F(STR, owner, 1, _) /* "admin", "health", "agent": each owner has at most one */                                   \
+    F(STR, owner, 1, _) /* "admin", "health", "agent": each owner has at most one of a kind */                                   \
     F(STR, text, 2, _)                                                                                                 \
     F(I64, since_unix, 3, _)                                                                                           \
-    F(I64, until_unix, 4, _)                                                                                           \
+    F(I64, until_unix, 4, _) /* it goes by itself then; 0: when somebody lifts it */                                   \
     F(BOOL, machine, 5, _) /* set by a machine, which may lift it again */                                             \
-    F(STR, user, 6, _)     /* who set it, for sinfo -R */
+    F(STR, user, 6, _)     /* who set it, for sinfo -R */                                                              \
+    F(U32, kind, 7, _)     /* enum drain_kind */
 REC_DECLARE(drain, DRAIN_FIELDS)
 
 /* A kind of generic resource that a node has. */
@@ -48,7 +52,12 @@ REC_DECLARE(selector, SELECTOR_FIELDS)
     F(U64, mem_mb, 3, _)                                                                                               \
     F(STRS, features, 4, _)                                                                                           \
     F(LIST, gres, 5, gres)                                                                                             \
-    F(LIST, labels, 6, selector)
+    F(LIST, labels, 6, selector)                                                                                       \
+    F(BOOL, has_shape, 7, _) /* what follows is what it says; else it is not kept, and the node's is that */           \
+    F(U32, sockets, 8, _)                                                                                              \
+    F(U32, cores_per_socket, 9, _)                                                                                     \
+    F(U32, threads_per_core, 10, _)                                                                                    \
+    F(U64, tmp_disk_mb, 11, _)
 REC_DECLARE(node_said, NODE_SAID_FIELDS)
 
 /* What an administrator set by hand: until the next configuration file that is applied. */
@@ -61,7 +70,9 @@ REC_DECLARE(node_said, NODE_SAID_FIELDS)
     F(STR, instance_id, 6, _)                                                                                          \
     F(STR, instance_type, 7, _)                                                                                        \
     F(BOOL, has_gres, 8, _)                                                                                            \
-    F(LIST, gres, 9, gres)
+    F(LIST, gres, 9, gres)                                                                                             \
+    F(BOOL, has_active, 131, _) /* else all features are active */                                                     \
+    F(STRS, active, 132, _)
 REC_DECLARE(node_set, NODE_SET_FIELDS)
 
 #define NODE_FIELDS(F)                                                                                                 \
@@ -102,7 +113,10 @@ REC_DECLARE(node_set, NODE_SET_FIELDS)
     F(SUB, set, 35, node_set)                                                                                          \
     F(BOOL, down_set, 36, _)   /* DOWN by an administrator: it stays so when the node registers */                     \
     F(LIST, labels, 37, selector)        /* in the order of their keys */                                              \
-    F(LIST, label_changes, 38, selector) /* by administrators: they go before what the agent says, for good */
+    F(LIST, label_changes, 38, selector) /* by administrators: they go before what the agent says, for good */         \
+    F(I64, down_until_unix, 39, _) /* with down_set: it is up again then by itself; 0: when somebody says so */ \
+    F(BOOL, has_active, 131, _) /* not all features are active: those of `active` */                                   \
+    F(STRS, active, 132, _)     /* in the order they were given; kept by apply */
 REC_DECLARE(node, NODE_FIELDS)
 
 enum over_subscribe { OVER_NO = 0, OVER_EXCLUSIVE = 1, OVER_YES = 2, OVER_FORCE = 3 };
@@ -166,7 +180,10 @@ const char *node_shown_state(const struct node *n, bool compact, char out[24]);
 const char *node_state_upper(const struct node *n, char out[64]);
 struct node_said node_said(const struct node *n); /* borrowed from it */
 uint32_t node_boot(const struct node *n); /* of its boot_id: differs when the machine was started anew; 0: not known */
+const char *const *node_active(const struct node *n, uint32_t *out_n); /* features: all, or those set active */
 bool node_takes_work(const struct node *n); /* up, responding, no drain */
+bool node_is_marked(const struct node *n, enum drain_kind kind); /* there is such a cause */
+int64_t node_until(const struct node *n); /* when it is back by itself, as an administrator wished; 0: not by itself */
 bool part_has_node(const struct part *p, const struct node *n);
 /* Whether all that the selectors ask for is among the labels; none: nothing is selected. */
 bool selectors_match(const struct selector *want, uint32_t n_want, const struct selector *labels, uint32_t n_labels);

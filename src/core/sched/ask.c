@@ -12,7 +12,7 @@
 #include "core/sched/match.h"
 #include "core/sched/timeline.h"
 
-_Static_assert(sizeof(struct ask_size) == 64, "padding would be compared");
+_Static_assert(sizeof(struct ask_size) == 120 && ASK_SIZE_PLAIN == 64, "padding would be compared");
 
 void asks_init(struct asks *s, const struct grid *g, const struct rconf *conf, int64_t now, struct arena *scratch) {
     *s = (struct asks){.grid = g, .conf = conf, .scratch = scratch, .now = now};
@@ -21,6 +21,65 @@ void asks_init(struct asks *s, const struct grid *g, const struct rconf *conf, i
 void asks_fini(struct asks *s) {
     map64_fini(&s->by_hash);
     maps_fini(&s->features);
+}
+
+/* What it asks for of GPUs, summed up over their types. */
+struct gpus {
+    uint64_t node, task, job;
+};
+
+static struct gpus gpus_of(const struct job_more *m) {
+    struct gpus r = {0};
+    for (uint32_t i = 0; i < m->n_gres; i++) {
+        const struct gres_ask *g = &m->gres[i];
+        uint64_t *at = g->per == GRES_PER_TASK ? &r.task : g->per == GRES_PER_JOB ? &r.job : &r.node;
+        *at += str_eq(g->name, "gpu") ? MIN(g->count, GRID_CPUS_MAX) : 0;
+    }
+    return r;
+}
+
+static uint32_t times(uint64_t a, uint64_t b) {
+    return (uint32_t)MIN(a * b, GRID_CPUS_MAX + 1);
+}
+
+/* CPUs and memory that go with GPUs: those of a task are a task's, those of a node a node's; of those in all it is
+ * known only where they are chosen. */
+static void set_by_gpus(struct ask_size *a, const struct job_spec *s) {
+    const struct job_seldom *d = job_spec_seldom(s);
+    struct gpus g = gpus_of(job_spec_more(s));
+    uint64_t mem = MIN(d->mem_gpu_mb, GRID_MEM_MAX / GRID_CPUS_MAX);
+    a->node_cpus = d->min_cpus;
+    if (g.task) {
+        a->cpus_per_task = d->cpus_per_gpu ? times(g.task, d->cpus_per_gpu) : a->cpus_per_task;
+        a->task_mem_mb = mem ? mem * g.task : a->task_mem_mb;
+    } else if (g.node) {
+        a->node_cpus = MAX(a->node_cpus, times(g.node, d->cpus_per_gpu));
+        a->mem_mb = mem ? mem * g.node : a->mem_mb;
+    } else if (g.job) {
+        a->gpu_cpus = d->cpus_per_gpu;
+        a->gpu_mem_mb = mem;
+    }
+    if (mem && (g.task || g.node || g.job))
+        a->task_mem_mb = g.task ? a->task_mem_mb : 0;
+}
+
+static void set_seldom(struct ask_size *a, const struct job_spec *s) {
+    const struct job_seldom *d = job_spec_seldom(s);
+    a->is_seldom = 1;
+    set_by_gpus(a, s);
+    a->tmp_mb = d->tmp_mb;
+    a->sockets = d->sockets, a->cores = d->cores, a->threads = d->threads;
+    a->is_spread = d->spread;
+    a->one_thread = d->one_thread;
+    a->tasks_per_core = d->tasks_per_core, a->tasks_per_socket = d->tasks_per_socket;
+    if (d->use_min_nodes)
+        a->want_nodes = 0;
+    else if (d->spread)
+        a->want_nodes = a->max_nodes;
+}
+
+bool ask_fits_shape(const struct ask_size *a, uint64_t tmp_disk_mb, uint32_t sockets, uint32_t cores, uint32_t threads) {
+    return tmp_disk_mb >= a->tmp_mb && sockets >= a->sockets && cores >= a->cores && threads >= a->threads;
 }
 
 static void set_memory(struct ask_size *a, const struct job_spec *s, const struct rconf *conf) {
@@ -42,9 +101,10 @@ static void set_nodes(struct ask_size *a, const struct job_spec *s, const struct
     a->max_nodes = s->max_nodes ? s->max_nodes : UINT32_MAX;
     if (p->max_nodes)
         a->max_nodes = MIN(a->max_nodes, p->max_nodes);
+    bool is_open = s->more && s->more->n_gres && !s->n_tasks_given && !s->max_nodes && s->n_tasks <= a->min_nodes && gpus_of(s->more).job;
     if (!s->n_tasks_given && s->max_nodes > s->min_nodes && s->n_tasks <= a->min_nodes)
         a->want_nodes = a->max_nodes;
-    else
+    else if (!is_open) /* GPUs in all take as many nodes as have them, each with a task */
         a->max_nodes = MIN(a->max_nodes, a->n_tasks);
 }
 
@@ -62,6 +122,8 @@ struct ask_size ask_size_of(const struct job *j, const struct part *p, const str
     a.share = sharing_of_nodes(part_sharing(p, m));
     a.is_bounded = m->features && s->max_nodes;
     a.is_contiguous = m->contiguous;
+    if (m->seldom)
+        set_seldom(&a, s);
     return a;
 }
 
@@ -102,8 +164,13 @@ static bool same_gres(const struct ask *a, const struct job_more *m) {
     return true;
 }
 
+static bool same_size(const struct ask_size *a, const struct ask_size *b) {
+    return memcmp(a, b, ASK_SIZE_PLAIN) == 0 &&
+           (!a->is_seldom || memcmp(&a->gpu_mem_mb, &b->gpu_mem_mb, sizeof(*a) - ASK_SIZE_PLAIN) == 0);
+}
+
 static bool same(const struct ask *a, const struct ask_size *size, const struct job_spec *s) {
-    return memcmp(a->asked ? a->asked : &a->size, size, sizeof(*size)) == 0 && same_names(a->req, a->n_req, s->req_nodes, s->n_req_nodes) &&
+    return same_size(a->asked ? a->asked : &a->size, size) && same_names(a->req, a->n_req, s->req_nodes, s->n_req_nodes) &&
            same_names(a->exc, a->n_exc, s->exc_nodes, s->n_exc_nodes) && same_gres(a, s->more);
 }
 
@@ -224,9 +291,10 @@ static struct ask *ask_new(struct asks *s, const struct job *j, const struct ask
     a->has = m->features && *m->features ? features_of(s, m->features) : NULL;
     set_gres(s, a, m);
     nodes_by_groups(a);
-    a->is_special = a->n_wants || size->share != SHARE_CORES || p->max_cpus_per_node;
+    a->is_special = a->n_wants || size->share != SHARE_CORES || p->max_cpus_per_node ||
+                    size->node_cpus || size->one_thread || size->tasks_per_core || size->tasks_per_socket;
     a->is_picky = a->size.is_contiguous || a->n_totals || (a->has && (a->has->n_alts || a->has->n_groups));
-    if (memcmp(&a->size, size, sizeof(*size)) != 0)
+    if (!same_size(&a->size, size))
         a->asked = arena_memdup(s->scratch, size, sizeof(*size));
     match_nodes(s->grid, a, s->scratch);
     a->gate = gate_partition(&s->grid->part[size->part], &a->size);
@@ -251,7 +319,7 @@ struct ask *ask_of(struct asks *s, const struct job *j, uint32_t part, uint32_t 
         size.uid = j->spec->uid + 1;
     if (m)
         meet_deadline(s, j, &size);
-    uint64_t h = hash_fixed(&size, sizeof(size));
+    uint64_t h = hash_fixed(&size, size.is_seldom ? sizeof(size) : ASK_SIZE_PLAIN);
     h = hash_names(h, j->spec->req_nodes, j->spec->n_req_nodes);
     h = hash_names(h, j->spec->exc_nodes, j->spec->n_exc_nodes);
     if (m && m->features)

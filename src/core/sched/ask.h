@@ -7,6 +7,7 @@
 #define SPUR_CORE_SCHED_ASK_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/arena.h"
@@ -25,14 +26,26 @@ struct ask_size { /* compared as bytes: no padding, all fields set */
     uint32_t want_nodes; /* as many of these as are free; 0: as few as do */
     uint32_t limit_min;  /* in force; TIME_LIMIT_NONE */
     uint32_t part;       /* index in the grid */
-    uint16_t mem_all;    /* 0 or 1: all memory of each node */
+    uint8_t mem_all;     /* 0 or 1: all memory of each node */
+    uint8_t is_seldom;   /* 0 or 1: some of what stands below gpu_mem_mb is set */
     uint8_t is_bounded;  /* 0 or 1: what features ask for doesn't raise max_nodes */
     uint8_t is_contiguous; /* 0 or 1: neighbours in the order of names */
     uint32_t tasks_per_node; /* at most; 0: no bound */
     uint32_t share;      /* enum job_share */
     uint32_t uid;        /* + 1, where that matters: see asks_mind_users; else 0 */
     uint32_t time_min;   /* minutes; it may be started with a limit between this and limit_min; 0: not */
+    uint64_t gpu_mem_mb; /* for each GPU that it has of a node, where GPUs are asked for in all; 0: none */
+    uint64_t tmp_mb;     /* a node has to have: of disk, and its shape at least */
+    uint32_t node_cpus;  /* at least, of each node; 0: as its tasks need */
+    uint32_t gpu_cpus;   /* as gpu_mem_mb */
+    uint32_t sockets, cores, threads; /* of a node, a socket, a core */
+    uint32_t is_spread;  /* 0 or 1: on as many nodes as may be */
+    uint32_t one_thread; /* 0 or 1: of each core; cores are taken whole */
+    uint32_t tasks_per_core, tasks_per_socket; /* at most; 0: no bound */
+    uint32_t none;       /* 0: no padding */
 };
+/* What most jobs have no more than: compared and hashed for each job of a pass. */
+#define ASK_SIZE_PLAIN offsetof(struct ask_size, gpu_mem_mb)
 
 /* What it asks for of one kind of generic resource: together, if it says more than one of them. */
 struct ask_want {
@@ -111,5 +124,12 @@ static inline uint32_t ask_tasks_in(const struct ask_size *a, int64_t cpus, int6
 }
 /* Memory that n tasks take on a node; 0: not counted. */
 uint64_t ask_mem(const struct ask_size *a, uint32_t n_tasks, uint64_t node_mem_mb);
+/* Of so many tasks those that may be on a node of so many sockets and cores of each. */
+uint32_t ask_tasks_by_shape(const struct ask_size *a, uint32_t tasks, uint32_t sockets, uint32_t cores);
+/* Whether a node that is so has what each must have. */
+bool ask_fits_shape(const struct ask_size *a, uint64_t tmp_disk_mb, uint32_t sockets, uint32_t cores, uint32_t threads);
+static inline bool ask_minds_shape(const struct ask_size *a) {
+    return a->tmp_mb || a->sockets || a->cores || a->threads;
+}
 
 #endif

@@ -77,6 +77,31 @@ void fit_look(const struct board *b, const struct ask *a, uint32_t rank, int64_t
     }
 }
 
+/* CPUs that it may have there. */
+static int64_t cpus_left(const struct grid *g, const struct ask *a, uint32_t rank, const struct fit *f) {
+    uint32_t most = g->part[a->size.part].rec->max_cpus_per_node;
+    int64_t cpus = a->size.share == SHARE_OVER ? MIN(f->cpus, (int64_t)g->node[rank].cpus) : f->cpus;
+    return most ? MIN(cpus, (int64_t)most - f->part_cpus) : cpus;
+}
+
+/* CPUs that go with one that a job uses. */
+static uint32_t threads_of(const struct grid_node *n, const struct ask *a) {
+    return a->size.one_thread ? MAX(n->threads, 1u) : 1;
+}
+
+/* Memory for one CPU, where it is asked for so. */
+static uint64_t cpu_mem(const struct ask *a) {
+    return a->size.task_mem_mb / a->size.cpus_per_task;
+}
+
+uint32_t ask_tasks_by_shape(const struct ask_size *a, uint32_t tasks, uint32_t sockets, uint32_t cores) {
+    if (a->tasks_per_core)
+        tasks = (uint32_t)MIN(tasks, (uint64_t)sockets * cores * a->tasks_per_core);
+    if (a->tasks_per_socket)
+        tasks = (uint32_t)MIN(tasks, (uint64_t)sockets * a->tasks_per_socket);
+    return tasks;
+}
+
 uint64_t fit_free(const struct grid *g, const struct ask *a, uint32_t rank, const struct fit *f, uint32_t want) {
     const struct grid_node *n = &g->node[rank];
     uint64_t sum = 0;
@@ -87,8 +112,20 @@ uint64_t fit_free(const struct grid *g, const struct ask *a, uint32_t rank, cons
     return sum;
 }
 
+static bool is_gpu(const struct ask_want *w) {
+    return str_eq(w->name, "gpu");
+}
+
+/* GPUs asked for in all bring their CPUs and memory with them. */
 uint64_t fit_spare(const struct grid *g, const struct ask *a, uint32_t rank, const struct fit *f, uint32_t want) {
-    return a->want[want].job ? fit_free(g, a, rank, f, want) : 0;
+    uint64_t n = a->want[want].job ? fit_free(g, a, rank, f, want) : 0;
+    if (n && a->size.gpu_cpus && is_gpu(&a->want[want]))
+        n = MIN(n, (uint64_t)MAX(cpus_left(g, a, rank, f), 0) / a->size.gpu_cpus);
+    if (n && a->size.gpu_cpus && is_gpu(&a->want[want]) && cpu_mem(a))
+        n = MIN(n, (uint64_t)MAX(f->mem_mb, 0) / (cpu_mem(a) * a->size.gpu_cpus));
+    if (n && a->size.gpu_mem_mb && is_gpu(&a->want[want]))
+        n = MIN(n, (uint64_t)MAX(f->mem_mb, 0) / a->size.gpu_mem_mb);
+    return n;
 }
 
 static uint32_t by_gres(const struct grid *g, const struct ask *a, uint32_t rank, const struct fit *f, uint32_t tasks) {
@@ -105,20 +142,20 @@ static uint32_t by_gres(const struct grid *g, const struct ask *a, uint32_t rank
 
 uint32_t fit_tasks(const struct grid *g, const struct ask *a, uint32_t rank, const struct fit *f) {
     const struct grid_node *n = &g->node[rank];
-    int64_t cpus = f->cpus;
+    int64_t cpus = cpus_left(g, a, rank, f);
     uint32_t most = g->part[a->size.part].rec->max_cpus_per_node;
-    if (f->is_barred)
+    if (f->is_barred || cpus < (int64_t)a->size.node_cpus || (a->size.node_cpus && f->mem_mb < (int64_t)(cpu_mem(a) * a->size.node_cpus)))
         return 0;
-    if (a->size.share == SHARE_OVER)
-        cpus = MIN(cpus, (int64_t)n->cpus);
-    if (most)
-        cpus = MIN(cpus, (int64_t)most - f->part_cpus);
     if (a->size.share == SHARE_NONE) { /* all of them; memory for all of them */
-        uint64_t all = a->size.task_mem_mb / a->size.cpus_per_task * n->cpus;
+        uint64_t all = cpu_mem(a) * n->cpus;
         if ((most && most < n->cpus) || (int64_t)all > f->mem_mb)
             return 0;
     }
-    uint32_t tasks = ask_tasks_in(&a->size, cpus, f->mem_mb, n->mem_mb);
+    uint32_t threads = threads_of(n, a);
+    uint32_t tasks = ask_tasks_in(&a->size, cpus / threads, f->mem_mb, n->mem_mb);
+    if (threads > 1 && a->size.task_mem_mb && f->mem_mb > 0)
+        tasks = (uint32_t)MIN(tasks, (uint64_t)f->mem_mb / (a->size.task_mem_mb * threads));
+    tasks = ask_tasks_by_shape(&a->size, tasks, n->sockets, n->cores);
     return a->n_wants ? by_gres(g, a, rank, f, tasks) : tasks;
 }
 
@@ -141,10 +178,21 @@ struct claim fit_claim(const struct grid *g, const struct ask *a, uint32_t rank,
     struct claim c = {.cpus = (int64_t)n_tasks * a->size.cpus_per_task, .mem_mb = (int64_t)ask_mem(&a->size, n_tasks, n->mem_mb),
                       .part = a->size.part, .uid = a->size.uid ? a->size.uid - 1 : 0, .share = a->size.share};
     bool all = a->size.share == SHARE_NONE;
+    int64_t used = c.cpus;
+    c.cpus = MAX(c.cpus * threads_of(n, a), (int64_t)a->size.node_cpus);
+    for (uint32_t i = 0; given && i < a->n_wants; i++) {
+        if (!is_gpu(&a->want[i]))
+            continue;
+        c.cpus = MAX(c.cpus, (int64_t)(given[i] * a->size.gpu_cpus));
+        if (a->size.gpu_mem_mb)
+            c.mem_mb = (int64_t)(given[i] * a->size.gpu_mem_mb);
+    }
+    if (c.cpus > used && !a->size.mem_all && !a->size.mem_mb && !a->size.gpu_mem_mb)
+        c.mem_mb = MAX(c.mem_mb, (int64_t)cpu_mem(a) * c.cpus);
     if (all) {
         c.cpus = n->cpus;
-        if (!a->size.mem_all && !a->size.mem_mb)
-            c.mem_mb = (int64_t)(a->size.task_mem_mb / a->size.cpus_per_task * n->cpus);
+        if (!a->size.mem_all && !a->size.mem_mb && !a->size.gpu_mem_mb)
+            c.mem_mb = (int64_t)(cpu_mem(a) * n->cpus);
     }
     if (!n->n_slots || (!a->n_wants && !all))
         return c;

@@ -62,8 +62,10 @@ static uint64_t stamp_of(const struct view *v) {
     for (uint64_t k = 0; (n = view_next_node(v, &k)); k++) {
         s = mix(s, (uint64_t)n->id << 32 | weight_of(n));
         s = mix_text(s, n->name);
-        for (uint32_t i = 0; i < n->n_features; i++)
-            s = mix_text(s, n->features[i]);
+        uint32_t n_active;
+        const char *const *active = node_active(n, &n_active);
+        for (uint32_t i = 0; i < n_active; i++)
+            s = mix_text(s, active[i]);
         for (uint32_t i = 0; i < n->n_gres; i++) {
             s = mix_text(mix_text(s, n->gres[i].name), n->gres[i].type);
             s = mix(mix(s, n->gres[i].count), (uint64_t)n->gres[i].first << 1 | (n->gres[i].n_files != 0));
@@ -195,8 +197,9 @@ static void refresh(struct grid *g, const struct view *v) {
         must(gn->id == n->id);
         gn->cpus = MIN(n->cpus, GRID_CPUS_MAX);
         gn->mem_mb = MIN(n->mem_mb, GRID_MEM_MAX);
-        gn->features = n->features;
-        gn->n_features = n->n_features;
+        gn->tmp_disk_mb = n->tmp_disk_mb;
+        gn->sockets = n->sockets, gn->cores = n->cores_per_socket, gn->threads = n->threads_per_core;
+        gn->features = node_active(n, &gn->n_features);
         gn->takes_work = node_takes_work(n);
         gn->is_down = n->base != NODE_UP || n->not_responding;
         g->n_cpus += gn->cpus;

@@ -45,6 +45,8 @@ struct grid_node {
     uint32_t place; /* in the order of names: the order of nodes within a job */
     uint32_t cpus;
     uint64_t mem_mb;
+    uint64_t tmp_disk_mb;
+    uint32_t sockets, cores, threads; /* cores of a socket, threads of a core */
     bool takes_work;
     bool is_down; /* down, unknown or silent; a node that neither takes work nor is down is drained */
 };

@@ -27,6 +27,15 @@ static void keep_featured(const struct grid *g, const struct ask *a) {
     }
 }
 
+/* --tmp, and numbers of sockets, cores and threads. */
+static void keep_shaped(const struct grid *g, const struct ask *a) {
+    for (uint32_t r = 0; r < g->n_nodes; r++) {
+        const struct grid_node *n = &g->node[r];
+        if (!ask_fits_shape(&a->size, n->tmp_disk_mb, n->sockets, n->cores, n->threads))
+            bits_clear(a->may, r);
+    }
+}
+
 /* The distinct nodes of -w that the partition has. */
 static void find_required(const struct grid *g, struct ask *a, uint64_t *seen) {
     for (uint32_t i = 0; i < a->n_req; i++) {
@@ -43,13 +52,15 @@ static void find_required(const struct grid *g, struct ask *a, uint64_t *seen) {
 void match_nodes(const struct grid *g, struct ask *a, struct arena *scratch) {
     const struct grid_part *p = &g->part[a->size.part];
     a->may = p->bits;
-    if (!a->n_req && !a->n_exc && !a->has)
+    if (!a->n_req && !a->n_exc && !a->has && !ask_minds_shape(&a->size))
         return;
     a->may = arena_calloc(scratch, g->n_words + 1, sizeof(*a->may));
     memcpy(a->may, p->bits, g->n_words * sizeof(*a->may));
     leave_out(g, a);
     if (a->has)
         keep_featured(g, a);
+    if (ask_minds_shape(&a->size))
+        keep_shaped(g, a);
     if (!a->n_req)
         return;
     uint64_t *seen = arena_calloc(scratch, g->n_words + 1, sizeof(*seen));

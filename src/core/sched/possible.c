@@ -71,7 +71,7 @@ struct survey { /* of a partition's nodes, empty */
     uint32_t *n_alt;    /* by alternative */
     bool is_choice;     /* -w names more nodes than it may have: it gets some of them */
     bool is_named_bad;  /* a node of -w is not in the partition, or too small */
-    uint32_t n_nodes, n_with_cpus, n_with_mem;
+    uint32_t n_nodes, n_with_cpus, n_with_mem, n_with_tmp, n_shaped;
     uint32_t n_fit, most; /* nodes with room for a task; tasks of the largest */
     uint64_t sum;
     VEC(uint32_t) room; /* of those that fit */
@@ -118,15 +118,15 @@ static bool is_featured(const struct survey *s, const struct node *n) {
     const struct features *f = &s->features;
     bool ok = f->n_alts == 0;
     for (uint32_t i = 0; i < f->n_alts && !ok; i++)
-        ok = features_match(&f->alt[i], n->features, n->n_features);
-    return ok && features_match(&f->all, n->features, n->n_features);
+        ok = features_active(&f->alt[i], n);
+    return ok && features_active(&f->all, n);
 }
 
 static void count_featured(struct survey *s, const struct node *n) {
     for (uint32_t i = 0; i < s->features.n_groups; i++)
-        s->n_group[i] += features_match(&s->features.group[i].expr, n->features, n->n_features);
+        s->n_group[i] += features_active(&s->features.group[i].expr, n);
     for (uint32_t i = 0; i < s->features.n_alts; i++)
-        s->n_alt[i] += features_match(&s->features.alt[i], n->features, n->n_features);
+        s->n_alt[i] += features_active(&s->features.alt[i], n);
     for (uint32_t i = 0; i < s->n_wants; i++)
         s->total[i] += has_gres(n, &s->want[i]);
     for (uint32_t i = 0; i < s->n_wants; i++)
@@ -144,15 +144,20 @@ static void survey_node(struct survey *s, const struct node *n) {
     uint32_t cpus = MIN(n->cpus, GRID_CPUS_MAX);
     uint64_t mem = MIN(n->mem_mb, GRID_MEM_MAX);
     uint32_t most = s->part->max_cpus_per_node;
-    uint64_t each = (uint64_t)s->size.cpus_per_task * MAX(s->size.tasks_per_node, 1);
+    uint64_t each = MAX((uint64_t)s->size.cpus_per_task * MAX(s->size.tasks_per_node, 1), s->size.node_cpus);
     s->n_nodes++;
     s->n_with_cpus += cpus >= each;
     s->n_with_mem += mem >= s->size.mem_mb && mem >= s->size.task_mem_mb;
+    s->n_with_tmp += n->tmp_disk_mb >= s->size.tmp_mb;
+    bool is_shaped = ask_fits_shape(&s->size, n->tmp_disk_mb, n->sockets, n->cores_per_socket, n->threads_per_core);
+    s->n_shaped += is_shaped || n->tmp_disk_mb < s->size.tmp_mb;
     if (has_name(s->spec->exc_nodes, s->spec->n_exc_nodes, n->name) || (s->is_choice && !is_named(s, n)))
         return;
-    bool is_out = !is_featured(s, n) || is_too_full(s, cpus, mem);
+    bool is_out = !is_featured(s, n) || is_too_full(s, cpus, mem) || !is_shaped || (most ? MIN(cpus, most) : cpus) < s->size.node_cpus;
     cpus = most ? MIN(cpus, most) : cpus;
-    uint32_t tasks = is_out ? 0 : by_gres(s, n, ask_tasks_in(&s->size, cpus, (int64_t)mem, mem));
+    uint32_t usable = s->size.one_thread ? cpus / MAX(n->threads_per_core, 1u) : cpus;
+    uint32_t tasks = ask_tasks_by_shape(&s->size, ask_tasks_in(&s->size, usable, (int64_t)mem, mem), n->sockets, n->cores_per_socket);
+    tasks = is_out ? 0 : by_gres(s, n, tasks);
     if (!tasks) {
         s->is_named_bad |= is_named(s, n) && !s->is_choice;
         return;
@@ -168,7 +173,8 @@ static void survey_node(struct survey *s, const struct node *n) {
 
 /* Enough has been seen to say yes. */
 static bool is_enough(const struct survey *s) {
-    if (s->size.is_contiguous || s->n_wants || s->features.n_groups || s->features.n_alts || s->size.tasks_per_node)
+    if (s->size.is_contiguous || s->n_wants || s->features.n_groups || s->features.n_alts || s->size.tasks_per_node ||
+        ask_minds_shape(&s->size))
         return false; /* all nodes are looked at */
     if (s->n_fit < s->size.min_nodes || s->sum < s->size.n_tasks)
         return false;
@@ -295,6 +301,10 @@ static int judge(struct survey *s, struct err *e) {
         return err_set(e, E_TOO_MANY_CPUS, "CPU count per node can not be satisfied");
     if (!s->n_with_mem)
         return err_set(e, E_NODES_UNAVAIL, "Memory specification can not be satisfied");
+    if (!s->n_with_tmp)
+        return err_set(e, E_NODES_UNAVAIL, "Temporary disk specification can not be satisfied");
+    if (!s->n_shaped)
+        return err_set(e, E_NODES_UNAVAIL, "Socket, core and/or thread specification can not be satisfied");
     if (is_group_short(s))
         return err_set(e, E_NODES_UNAVAIL, NULL);
     if (z->min_nodes > s->n_nodes) /* waits: PartitionNodeLimit */

@@ -146,7 +146,7 @@ void why_gates(struct pass *p, const struct waiting *w) {
     if (j->spec->begin_unix > p->now)
         why_add(p->look, "begin", "its --begin is in the future")->when_unix = j->spec->begin_unix;
     if (j->retry_unix > p->now)
-        why_add(p->look, "begin", "its last start failed, and it is not tried again before")->when_unix = j->retry_unix;
+        why_add(p->look, "begin", "its last run ended or failed to start, and it is not tried again before")->when_unix = j->retry_unix;
     pass_part_names(&p->s->grid, text, p->scratch, &names);
     if (!names.n)
         why_add(p->look, "partition", "there is no partition %s any more", *text ? text : "by default");

@@ -88,7 +88,7 @@ static bool say_gres(const struct grid *g, const struct ask *a, uint32_t rank, c
 }
 
 static int64_t cpus_least(const struct grid_node *n, const struct ask *a) {
-    return a->size.share == SHARE_NONE ? (int64_t)n->cpus : (int64_t)a->size.cpus_per_task;
+    return a->size.share == SHARE_NONE ? (int64_t)n->cpus : (int64_t)MAX(a->size.cpus_per_task, a->size.node_cpus);
 }
 
 static void say_unfit(const struct grid *g, const struct ask *a, uint32_t rank, const struct fit *f, struct saying *s) {
@@ -97,7 +97,9 @@ static void say_unfit(const struct grid *g, const struct ask *a, uint32_t rank, 
     uint64_t mem = ask_mem(&a->size, 1, n->mem_mb);
     if (say_gres(g, a, rank, f, f, "unfit", s))
         return;
-    if (n->cpus < a->size.cpus_per_task)
+    if (n->cpus < a->size.node_cpus)
+        say(s, "unfit", "it has %u CPUs, and %u of each node are needed", n->cpus, a->size.node_cpus);
+    else if (n->cpus < a->size.cpus_per_task)
         say(s, "unfit", "it has %u CPUs, and a task needs %u", n->cpus, a->size.cpus_per_task);
     else if (most && (int64_t)most < cpus_least(n, a))
         say(s, "unfit", "its partition may have %u CPUs of a node (max_cpus_per_node), and it needs %lld", most,
@@ -119,6 +121,11 @@ static bool say_left_out(const struct grid *g, const struct ask *a, uint32_t ran
         say(s, "left out", "--exclude names it");
     else if (!has)
         say(s, "unfit", "it doesn't have the features %s", a->features);
+    else if (n->tmp_disk_mb < a->size.tmp_mb)
+        say(s, "unfit", "it has %llu MB of temporary disk, and %llu are needed", (unsigned long long)n->tmp_disk_mb,
+            (unsigned long long)a->size.tmp_mb);
+    else if (!ask_fits_shape(&a->size, n->tmp_disk_mb, n->sockets, n->cores, n->threads))
+        say(s, "unfit", "it has %u sockets of %u cores of %u threads", n->sockets, n->cores, n->threads);
     else if (!bits_has(a->may, rank))
         say(s, "left out", "--nodelist doesn't name it");
     return s->kind != NULL;

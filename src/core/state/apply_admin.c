@@ -11,19 +11,35 @@
 
 /* ---- nodes ---- */
 
+static bool is_due(const struct apply *ap, int64_t until_unix) {
+    return until_unix && until_unix <= ap->now_ms / 1000;
+}
+
+/* Resume lifts what only a person may: his own, and that an agent could not kill something. */
+static bool drain_goes(const struct apply *ap, const struct drain *d, const struct cmd_node_update *cmd) {
+    bool is_admins = str_eq(d->owner, "admin");
+    if (cmd->op == NODE_OP_RESUME)
+        return cmd->only_due ? is_due(ap, d->until_unix) : is_admins || str_eq(d->owner, "agent");
+    return is_admins && d->kind == cmd->kind;
+}
+
+static int64_t next_until(int64_t was, int64_t wish) {
+    return wish < 0 ? 0 : wish ? wish : was;
+}
+
 static void set_drains(struct apply *ap, struct node *n, const struct cmd_node_update *cmd, bool add) {
     struct drain *drains = arena_calloc(ap->arena, n->n_drains + 1, sizeof(*drains));
     uint32_t k = 0;
+    int64_t until = 0;
     for (uint32_t i = 0; i < n->n_drains; i++) {
-        bool is_admins = str_eq(n->drains[i].owner, "admin");
-        /* resume lifts what only a person may: his own, and that an agent could not kill something */
-        bool goes = is_admins || (!add && str_eq(n->drains[i].owner, "agent"));
-        if (!goes)
+        if (drain_goes(ap, &n->drains[i], cmd))
+            until = n->drains[i].until_unix;
+        else
             drains[k++] = n->drains[i];
     }
     if (add)
-        drains[k++] = (struct drain){
-            .owner = "admin", .text = cmd->reason, .since_unix = ap->now_ms / 1000, .user = cmd->user};
+        drains[k++] = (struct drain){.owner = "admin", .text = cmd->reason, .since_unix = ap->now_ms / 1000, .user = cmd->user,
+                                     .kind = cmd->kind, .until_unix = next_until(until, cmd->until_unix)};
     n->drains = drains;
     n->n_drains = k;
 }
@@ -37,6 +53,11 @@ static void set_fields(struct apply *ap, struct node *n, const struct cmd_node_u
         set->has_features = true;
         set->features = cmd->features;
         set->n_features = cmd->n_features;
+    }
+    if (cmd->has_features || cmd->has_active) {
+        set->has_active = cmd->has_active;
+        set->active = cmd->active;
+        set->n_active = cmd->n_active;
     }
     if (cmd->weight)
         set->weight = cmd->weight;
@@ -113,8 +134,9 @@ static int update_node(struct apply *ap, const struct node *old, const struct cm
     case NODE_OP_DRAIN: set_drains(ap, &n, cmd, true); break;
     case NODE_OP_RESUME:
         set_drains(ap, &n, cmd, false);
-        if (n.down_set) {
+        if (n.down_set && (!cmd->only_due || is_due(ap, n.down_until_unix))) {
             n.down_set = false;
+            n.down_until_unix = 0;
             n.base = NODE_UP; /* it is asked at once: when it is silent it goes down as any other */
             n.down_reason = NULL;
             n.down_since_unix = 0;
@@ -122,13 +144,17 @@ static int update_node(struct apply *ap, const struct node *old, const struct cm
         break;
     case NODE_OP_DOWN:
         n.base = NODE_DOWN;
+        n.down_until_unix = next_until(n.down_set ? n.down_until_unix : 0, cmd->until_unix);
         n.down_set = true;
         n.down_reason = cmd->reason;
         n.down_since_unix = ap->now_ms / 1000;
         break;
     case NODE_OP_DELETE:
         return delete_node(ap, old, cmd);
-    case NODE_OP_SET: set_fields(ap, &n, cmd, place); break;
+    case NODE_OP_SET:
+        set_fields(ap, &n, cmd, place);
+        n.not_responding |= cmd->silent;
+        break;
     case NODE_OP_LABEL: set_labels(ap, &n, cmd); break;
     default: return E_SYNTAX;
     }
@@ -141,7 +167,7 @@ static int update_node(struct apply *ap, const struct node *old, const struct cm
 
 /* All of them or none: a list is one wish. */
 int apply_node_update(struct apply *ap, const struct cmd_node_update *cmd) {
-    if (cmd->op < NODE_OP_DRAIN || cmd->op > NODE_OP_LAST)
+    if (cmd->op < NODE_OP_DRAIN || cmd->op > NODE_OP_LAST || cmd->kind > DRAIN_KIND_LAST)
         return apply_refuse(ap, E_SYNTAX, "node operation %u is not known", cmd->op);
     if ((cmd->n_instance_ids > 1 && cmd->n_instance_ids != cmd->n_node_ids) ||
         (cmd->n_instance_types > 1 && cmd->n_instance_types != cmd->n_node_ids))
@@ -152,6 +178,8 @@ int apply_node_update(struct apply *ap, const struct cmd_node_update *cmd) {
             return apply_refuse(ap, E_NODE_NAME, "%s", err_sentence(E_NODE_NAME));
         if (cmd->op == NODE_OP_DELETE && n->n_jobs && !cmd->force)
             return apply_refuse(ap, E_NODES_BUSY, "node %s has jobs", n->name);
+        if (cmd->kind == DRAIN_FUTURE && (n->n_jobs || n->n_completing))
+            return apply_refuse(ap, E_JOB_STATE, "Invalid node state transition");
     }
     for (uint32_t i = 0; i < cmd->n_node_ids; i++) {
         const struct node *n = state_node(ap->s, cmd->node_ids[i]);

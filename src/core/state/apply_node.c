@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "core/model/constraint.h"
 #include "core/state/inside.h"
 
 /* The kinds alone, without what jobs have of them and those that are there for a job only. */
@@ -79,8 +80,41 @@ static void set_by_hand(struct node *n) {
         n->weight = n->set->weight - 1;
 }
 
+/* Sockets and the like: what the agent says is kept beside the node only where the file says otherwise. */
+static bool overlay_shape(const struct node_overlay *o, struct node *n, struct node_said *said) {
+    bool differs = o && (o->sockets || o->cores_per_socket || o->threads_per_core || o->tmp_disk_mb);
+    if (said->has_shape) {
+        n->sockets = said->sockets, n->cores_per_socket = said->cores_per_socket;
+        n->threads_per_core = said->threads_per_core, n->tmp_disk_mb = said->tmp_disk_mb;
+    }
+    said->has_shape = differs;
+    said->sockets = differs ? n->sockets : 0, said->cores_per_socket = differs ? n->cores_per_socket : 0;
+    said->threads_per_core = differs ? n->threads_per_core : 0, said->tmp_disk_mb = differs ? n->tmp_disk_mb : 0;
+    if (!differs)
+        return false;
+    n->sockets = o->sockets ? o->sockets : n->sockets;
+    n->cores_per_socket = o->cores_per_socket ? o->cores_per_socket : n->cores_per_socket;
+    n->threads_per_core = o->threads_per_core ? o->threads_per_core : n->threads_per_core;
+    n->tmp_disk_mb = o->tmp_disk_mb ? o->tmp_disk_mb : n->tmp_disk_mb;
+    return true;
+}
+
+/* Of what was set active that which there is. */
+static void keep_active(struct apply *ap, struct node *n) {
+    n->has_active = n->set && n->set->has_active;
+    n->active = NULL;
+    n->n_active = 0;
+    if (!n->has_active)
+        return;
+    const char **list = arena_calloc(ap->arena, n->set->n_active + 1, sizeof(*list));
+    for (uint32_t i = 0; i < n->set->n_active; i++)
+        if (features_list(n->set->active[i], n->features, n->n_features))
+            list[n->n_active++] = n->set->active[i];
+    n->active = list;
+}
+
 /* [[nodes]] adds to what agents report; what they report is kept beside it. `had`: with what jobs have. */
-static void overlay(struct apply *ap, struct node *n, const struct gres *had, uint32_t n_had) {
+static void overlay_file(struct apply *ap, struct node *n, const struct gres *had, uint32_t n_had) {
     const struct state *s = ap->s;
     struct node_said said = node_said(n);
     labels_change(said.labels, said.n_labels, n->label_changes, n->n_label_changes, false, ap->arena, &n->labels, &n->n_labels);
@@ -98,7 +132,8 @@ static void overlay(struct apply *ap, struct node *n, const struct gres *had, ui
     keep_gres(ap, n, had, n_had, by_hand ? n->set->gres : by_file ? with_said(ap, o->gres, o->n_gres, &said) : said.gres,
               by_hand ? n->set->n_gres : by_file ? o->n_gres : said.n_gres);
     set_by_hand(n);
-    bool differs = o && (o->n_features || o->cpus || o->memory_mb || o->address || o->n_gres);
+    bool is_shaped = overlay_shape(o, n, &said);
+    bool differs = is_shaped || (o && (o->n_features || o->cpus || o->memory_mb || o->address || o->n_gres));
     if (differs || by_hand || n->n_label_changes || (n->set && n->set->has_features))
         n->said = arena_memdup(ap->arena, &said, sizeof(said));
     if (!o)
@@ -113,6 +148,11 @@ static void overlay(struct apply *ap, struct node *n, const struct gres *had, ui
         n->mem_mb = o->memory_mb;
     if (o->address)
         n->address = o->address;
+}
+
+static void overlay(struct apply *ap, struct node *n, const struct gres *had, uint32_t n_had) {
+    overlay_file(ap, n, had, n_had);
+    keep_active(ap, n);
 }
 
 void node_overlay_apply(struct apply *ap, struct node *n) {
@@ -210,6 +250,7 @@ int apply_node_register(struct apply *ap, const struct cmd_node_register *cmd) {
     n.down_reason = stays_down ? old->down_reason : NULL;
     n.down_since_unix = stays_down ? old->down_since_unix : 0;
     n.down_set = stays_down;
+    n.down_until_unix = stays_down ? old->down_until_unix : 0;
     n.set = old ? old->set : NULL;
     n.label_changes = old ? old->label_changes : NULL;
     n.n_label_changes = old ? old->n_label_changes : 0;

@@ -28,6 +28,7 @@ static int back_when_clean(struct apply *ap, const struct job *old, struct reque
     struct job_rare rare = *job_rare_of(old);
     rare.requeue_wanted = true;
     rare.requeue_hold = rq->cmd->hold;
+    rare.special_exit = rq->cmd->special_exit && rq->cmd->hold;
     rare.new_sluid = sluid;
     j.rare = &rare;
     j.kill_ms = j.kill_ms ? j.kill_ms : ap->now_ms;
@@ -51,6 +52,7 @@ static int requeue_one(struct apply *ap, const struct job *j, void *arg, bool dr
     struct job next = *j;
     struct job_rare rare = *job_rare_of(j);
     rare.requeue_hold = rq->cmd->hold;
+    rare.special_exit = rq->cmd->special_exit && rq->cmd->hold;
     rare.new_sluid = sluid;
     next.rare = &rare;
     run_requeue(ap, &next);
@@ -88,14 +90,30 @@ static int suspend_one(struct apply *ap, const struct job *old, void *arg, bool 
         run_count_suspended(ap, &rare);
     else
         rare.suspended_ms = ap->now_ms;
+    rare.stopped &= !resume; /* SIGCONT is how it goes on */
     state_put_job(ap->s, &j);
     apply_event(ap, resume ? EV_JOB_RESUMED : EV_JOB_SUSPENDED, j.id, j.start_no, 0);
     return 0;
 }
 
+/* A signal was sent: nothing else is to be done. */
+static int note_stop(struct apply *ap, const struct job *old, void *arg, bool dry) {
+    bool resume = *(const bool *)arg;
+    int rc = may_suspend(old, false);
+    if (rc || dry || job_rare_of(old)->stopped == !resume)
+        return rc;
+    struct job j = *old;
+    struct job_rare rare = *job_rare_of(old);
+    rare.stopped = !resume;
+    j.rare = &rare;
+    state_put_job(ap->s, &j);
+    apply_event(ap, EV_JOB_CHANGED, j.id, j.start_no, 0);
+    return 0;
+}
+
 int apply_suspend(struct apply *ap, const struct cmd_suspend *cmd) {
     bool resume = cmd->resume;
-    targets_each(ap, NULL, 0, cmd->targets, cmd->n_targets, suspend_one, &resume);
+    targets_each(ap, NULL, 0, cmd->targets, cmd->n_targets, cmd->by_signal ? note_stop : suspend_one, &resume);
     return 0;
 }
 

@@ -222,6 +222,21 @@ int apply_step_cancel(struct apply *ap, const struct cmd_step_cancel *cmd) {
     return 0;
 }
 
+int step_set_limit(struct apply *ap, const struct job *j, uint32_t step_id, uint32_t limit_min, bool dry) {
+    const struct step *old = state_step(ap->s, j->id, step_id);
+    if (!old || step_is_over(old) || old->kill_ms || old->start_no != j->start_no)
+        return E_JOB_ID; /* as Slurm says of a step that doesn't run */
+    if (dry)
+        return 0;
+    struct step st = *old;
+    struct step_spec spec = *old->spec;
+    spec.time_limit_min = limit_min;
+    st.spec = &spec;
+    state_put_step(ap->s, &st);
+    apply_step_event(ap, EV_STEP_CHANGED, &st);
+    return 0;
+}
+
 /* A step that its job's end met when it had ended already and that was not yet known: nobody cancelled it. */
 static bool went_by_itself(const struct apply *ap, const struct step *st) {
     const struct job *j = state_job(ap->s, st->job_id);

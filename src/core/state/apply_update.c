@@ -9,7 +9,6 @@
     (CHANGE_NAME | CHANGE_COMMENT | CHANGE_TIME_LIMIT | CHANGE_TIME_MIN | CHANGE_NICE | CHANGE_PRIORITY |              \
      CHANGE_REQUEUE | CHANGE_ARRAY_LIMIT)
 #define CHANGES_OF_SIZE ((uint32_t)(CHANGE_NODES | CHANGE_NODE_LISTS)) /* of a run: its nodes themselves, not its wishes */
-#define CHANGES_ALL ((CHANGE_HOLD << 1) - 1)
 
 struct change {
     const struct cmd_update *cmd;
@@ -19,6 +18,7 @@ struct change {
     struct job_more more;
     struct job_rare rare;
     struct job_array array;
+    int64_t was_nice;
 };
 
 static int check(struct apply *ap, const struct cmd_update *cmd, const struct job *j) {
@@ -48,6 +48,19 @@ static int check(struct apply *ap, const struct cmd_update *cmd, const struct jo
         __VA_ARGS__                                                                                                    \
     }
 
+/* Of one of many, each with a value of its own; in the order of ids. */
+static int64_t nice_of(const struct cmd_update *cmd, uint32_t job_id, int64_t otherwise) {
+    uint32_t from = 0, to = cmd->n_nices;
+    while (from < to) {
+        uint32_t mid = from + (to - from) / 2;
+        if (cmd->nices[mid].job_id < job_id)
+            from = mid + 1;
+        else
+            to = mid;
+    }
+    return from < cmd->n_nices && cmd->nices[from].job_id == job_id ? cmd->nices[from].nice : otherwise;
+}
+
 /* What stands in the job beside its spec. */
 static void set_job(struct apply *ap, struct change *c) {
     const struct cmd_update *cmd = c->cmd;
@@ -56,8 +69,12 @@ static void set_job(struct apply *ap, struct change *c) {
     bool waits = j->state == JOB_PENDING;
     SET(CHANGE_TIME_LIMIT, c->rare.limit_set = true; j->time_limit_min = waits ? j->time_limit_min
                                                                                : cmd->spec->time_limit_min;)
-    SET(CHANGE_BEGIN, j->eligible_unix = MAX(ap->now_ms / 1000, cmd->spec->begin_unix);)
-    SET(CHANGE_NICE, j->nice = cmd->spec->nice;)
+    SET(CHANGE_BEGIN, j->eligible_unix = MAX(ap->now_ms / 1000, cmd->spec->begin_unix);
+        if (cmd->lifts_delay)
+            j->retry_unix = 0;)
+    SET(CHANGE_NICE, j->nice = cmd->spec->nice;
+        if (cmd->n_nices)
+            c->spec.nice = j->nice = nice_of(cmd, j->id, c->was_nice);)
     SET(CHANGE_PRIORITY, c->rare.priority_set = cmd->priority_set;)
     SET(CHANGE_ARRAY_LIMIT, c->array.max_running = job_spec_more(cmd->spec)->array_max_running;)
     SET(CHANGE_HOLD, j->hold = cmd->as_admin ? HOLD_ADMIN : HOLD_USER;
@@ -68,12 +85,15 @@ static int update_one(struct apply *ap, const struct job *old, void *arg, bool d
     const struct cmd_update *cmd = arg;
     static const struct job_more no_more;
     static const struct job_rare no_rare;
+    if (cmd->step_plus_1)
+        return step_set_limit(ap, old, cmd->step_plus_1 - 1, cmd->spec->time_limit_min, dry);
     bool shrinks = resize_is_asked(cmd, old);
     struct change c = {.cmd = cmd, .bits = cmd->changes & ~(shrinks ? CHANGES_OF_SIZE : 0)};
     int rc = check(ap, cmd, old);
     if (rc || dry)
         return rc;
     c.job = *old;
+    c.was_nice = old->nice;
     c.spec = *old->spec;
     c.more = *job_spec_more(old->spec);
     c.rare = *job_rare_of(old);
@@ -97,7 +117,8 @@ static int update_one(struct apply *ap, const struct job *old, void *arg, bool d
 }
 
 int apply_update(struct apply *ap, const struct cmd_update *cmd) {
-    if (!cmd->spec || !cmd->changes || cmd->changes & ~CHANGES_ALL)
+    uint32_t known = cmd->changes_known ? cmd->changes_known & CHANGE_ALL : CHANGE_OF_OLD;
+    if (!cmd->spec || !cmd->changes || cmd->changes & ~known)
         return apply_refuse(ap, E_SYNTAX, "No changes specified");
     targets_each(ap, NULL, 0, cmd->targets, cmd->n_targets, update_one, (void *)cmd);
     return 0;

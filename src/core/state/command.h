@@ -49,14 +49,18 @@ REC_DECLARE(cmd_submit, CMD_SUBMIT_FIELDS)
     F(U32, hold, 2, _)         /* enum hold; HOLD_NONE releases */                                                     \
     F(BOOL, as_admin, 3, _)    /* may release what an administrator holds */                                          \
     F(LIST, targets, 4, job_target) /* with or instead of job_ids; one item of the answer each, behind those */     \
-    F(BOOL, runs_too, 5, _) /* jobs that run are held as well, for when they are queued again */
+    F(BOOL, runs_too, 5, _) /* jobs that run are held as well, for when they are queued again */                      \
+    F(BOOL, keeps, 111, _)  /* who may not lift a hold may not make less of it: his own changes nothing, and is no mistake */ \
+    F(BOOL, keeps_delay, 140, _) /* a release lifts the pause after launches that failed, not the delay of a requeue */
 REC_DECLARE(cmd_hold, CMD_HOLD_FIELDS)
 
 #define CMD_CANCEL_FIELDS(F)                                                                                          \
     F(U32S, job_ids, 1, _)                                                                                            \
     F(LIST, targets, 2, job_target)                                                                                   \
     F(U32, complete, 3, _) /* + 1: an interactive job's client is done, with this wait status: the job ends as COMPLETED, \
-                            * or FAILED where it is not 0, instead of CANCELLED */
+                            * or FAILED where it is not 0, instead of CANCELLED */ \
+    F(BOOL, no_trace, 4, _) /* waiting tasks that this takes out of an array leave no job of their own */             \
+    F(BOOL, keep_reason, 5, _) /* a waiting job that was held still says so when it is over */
 REC_DECLARE(cmd_cancel, CMD_CANCEL_FIELDS)
 
 #define JOB_START_FIELDS(F)                                                                                            \
@@ -107,7 +111,9 @@ REC_DECLARE(run_id, RUN_ID_FIELDS)
 #define CMD_TIMEOUT_FIELDS(F) F(LIST, runs, 1, run_id)
 REC_DECLARE(cmd_timeout, CMD_TIMEOUT_FIELDS)
 
-#define CMD_PURGE_FIELDS(F) F(U32S, job_ids, 1, _)
+#define CMD_PURGE_FIELDS(F)                                                                                            \
+    F(U32S, job_ids, 1, _)                                                                                             \
+    F(BOOL, remember, 2, _) /* arrays that stay keep which of their tasks ended badly (job_array.gone_bad) */
 REC_DECLARE(cmd_purge, CMD_PURGE_FIELDS)
 
 #define CMD_NODE_REGISTER_FIELDS(F)                                                                                    \
@@ -126,10 +132,14 @@ REC_DECLARE(cmd_node_state, CMD_NODE_STATE_FIELDS)
 #define CMD_REQUEUE_FIELDS(F)                                                                                         \
     F(LIST, targets, 1, job_target)                                                                                   \
     F(U32, hold, 2, _)      /* enum hold, of the jobs when they are back */                                           \
-    F(STRS, sluids, 3, _)   /* new ones, one for each job that this may put back at most */
+    F(STRS, sluids, 3, _)   /* new ones, one for each job that this may put back at most */                          \
+    F(BOOL, special_exit, 4, _) /* with hold: they are shown as SPECIAL_EXIT until they are released */
 REC_DECLARE(cmd_requeue, CMD_REQUEUE_FIELDS)
 
-#define CMD_SUSPEND_FIELDS(F) F(LIST, targets, 1, job_target) F(BOOL, resume, 2, _)
+#define CMD_SUSPEND_FIELDS(F)                                                                                          \
+    F(LIST, targets, 1, job_target)                                                                                    \
+    F(BOOL, resume, 2, _)                                                                                              \
+    F(BOOL, by_signal, 3, _) /* SIGSTOP or SIGCONT was sent to them: they stay RUNNING, and are shown as STOPPED */
 REC_DECLARE(cmd_suspend, CMD_SUSPEND_FIELDS)
 
 #define CMD_UPDATE_FIELDS(F)                                                                                          \
@@ -138,7 +148,11 @@ REC_DECLARE(cmd_suspend, CMD_SUSPEND_FIELDS)
     F(SUB, spec, 3, job_spec)  /* the new values; complete as admit makes them */                                     \
     F(U64, priority_set, 4, _) /* + 1; 0: as computed */                                                              \
     F(BOOL, as_admin, 5, _)                                                                                           \
-    F(BOOL, shrinks, 6, _)     /* of a job that runs CHANGE_NODES and CHANGE_NODE_LISTS say which of its nodes it keeps */
+    F(BOOL, shrinks, 6, _)     /* of a job that runs CHANGE_NODES and CHANGE_NODE_LISTS say which of its nodes it keeps */ \
+    F(LIST, nices, 7, job_nice) /* CHANGE_NICE of several, each its own, in the order of ids; none: spec has it for all */ \
+    F(U32, changes_known, 111, _) /* all bits that its proposer knows; 0: those until CHANGE_HOLD */               \
+    F(U32, step_plus_1, 112, _) /* CHANGE_TIME_LIMIT is of this step of each target */ \
+    F(BOOL, lifts_delay, 140, _) /* CHANGE_BEGIN: what the job waited for after its last run is replaced too */
 REC_DECLARE(cmd_update, CMD_UPDATE_FIELDS)
 
 /* The step's shape is in the command; apply checks that it fits beside the job's other steps. E_STEP_BUSY: not now. */
@@ -201,7 +215,13 @@ enum node_op { NODE_OP_DRAIN = 1, NODE_OP_RESUME = 2, NODE_OP_DOWN = 3, NODE_OP_
     F(LIST, gres, 13, gres)                                                                                           \
     F(LIST, labels, 14, selector) /* NODE_OP_LABEL: changes; no value: the key goes */                                \
     F(BOOL, force, 15, _)         /* NODE_OP_DELETE: jobs there are ended first */                                    \
-    F(BOOL, bar, 16, _)           /* NODE_OP_DELETE: the agent that is there may not join again; one started anew may */
+    F(BOOL, bar, 16, _)           /* NODE_OP_DELETE: the agent that is there may not join again; one started anew may */ \
+    F(U32, kind, 17, _)           /* NODE_OP_DRAIN: enum drain_kind */                                                \
+    F(I64, until_unix, 18, _)     /* NODE_OP_DRAIN, NODE_OP_DOWN: it goes by itself then; 0: as it was, -1: never */   \
+    F(BOOL, only_due, 19, _)      /* NODE_OP_RESUME: what was to go by itself until now */                            \
+    F(BOOL, silent, 20, _)        /* NODE_OP_SET: it does not respond, until it is heard the next time */               \
+    F(STRS, active, 131, _)       /* NODE_OP_SET, with has_active; features without it: all of them */                \
+    F(BOOL, has_active, 132, _)
 REC_DECLARE(cmd_node_update, CMD_NODE_UPDATE_FIELDS)
 
 /* Until the next configuration file that is applied. */

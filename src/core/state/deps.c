@@ -29,35 +29,43 @@ void deps_unindex(struct state *s, const struct job *j) {
 /* ---- what is known ---- */
 
 struct fate {
-    bool known, began, over, ok;
+    bool is_gone; /* its record has left: the head's memory tells */
+    bool began, over, ok;
     int64_t began_ms; /* 0: as far as is known now */
 };
 
 static struct fate fate_of_record(const struct job *j) {
     bool over = job_is_over(j);
-    return (struct fate){true, job_has_begun(j), over, over && j->state == JOB_COMPLETED, j->start_ms};
+    return (struct fate){false, job_has_begun(j), over, over && j->state == JOB_COMPLETED, j->start_ms};
 }
 
 static struct fate fate_of_array(const struct job *head) {
     const struct job_array *a = head->array;
     bool over = a->over >= a->n;
-    return (struct fate){true, a->begun >= a->n, over, over && !a->bad, 0};
+    return (struct fate){false, a->begun >= a->n, over, over && !a->bad, 0};
 }
 
 static bool stands_for(const struct job *j, uint32_t task) {
     return job_is_group(j) ? array_has(j->array->pending, j->array->n_pending, task) : j->array->task == task + 1;
 }
 
-static struct fate fate_of_task(const struct state *s, const struct job *head, uint32_t task) {
+static const struct job *record_of_task(const struct state *s, const struct job *head, uint32_t task) {
     const struct idset *others = idset_of(&s->arrays, head->id);
     if (stands_for(head, task))
-        return fate_of_record(head);
+        return head;
     for (size_t i = 0; others && i < others->ids.n; i++) {
         const struct job *j = state_job(s, others->ids.p[i]);
         if (j && stands_for(j, task))
-            return fate_of_record(j);
+            return j;
     }
-    return (struct fate){0};
+    return NULL;
+}
+
+/* Of one of its tasks: what has no record is over, and the head knows how. */
+static struct fate fate_of_task(const struct state *s, const struct job *head, uint32_t task) {
+    const struct job *j = record_of_task(s, head, task);
+    const struct job_array *a = head->array;
+    return j ? fate_of_record(j) : (struct fate){true, true, true, !array_has(a->gone_bad, a->n_gone_bad, task), 0};
 }
 
 static bool is_head(const struct job *j) {
@@ -76,55 +84,58 @@ static uint32_t verdict_of(struct fate f, uint32_t kind) {
     return DEP_NEVER;
 }
 
-/* A group's tasks wait together: for the first partner that is not over. Tasks without one wait for nobody. False: a
- * partner has left the state. */
-static bool verdict_corr(const struct state *s, const struct job *head, const struct job *child, uint32_t *out) {
+/* A group's tasks wait together: for the first partner that is not over. Tasks without one wait for nobody. */
+static uint32_t verdict_corr(const struct state *s, const struct job *head, const struct job *child, bool *is_gone) {
     const struct array_range *all = job_spec_more(head->spec)->array_ranges, one = {child->array->task - 1,
                                                                                     child->array->task - 1};
     uint32_t n_all = job_spec_more(head->spec)->n_array_ranges;
     bool group = job_is_group(child);
     const struct array_range *mine = group ? child->array->pending : &one;
     uint32_t n_mine = group ? child->array->n_pending : 1;
-    bool all_known = true;
-    *out = DEP_DONE;
+    uint32_t verdict = DEP_DONE;
     for (uint32_t i = 0; i < n_mine; i++) {
         for (uint32_t t = mine[i].first; t <= mine[i].last; t++) {
             if (!array_has(all, n_all, t))
                 continue;
             struct fate f = fate_of_task(s, head, t);
             uint32_t v = verdict_of(f, DEP_AFTERCORR);
-            all_known &= f.known;
-            if (f.known && v == DEP_WAITING) {
-                *out = v;
-                return true;
+            if (v == DEP_WAITING) {
+                *is_gone = false;
+                return v;
             }
-            *out = v == DEP_NEVER ? v : *out;
+            *is_gone |= f.is_gone;
+            verdict = v == DEP_NEVER ? v : verdict;
         }
     }
-    return all_known;
+    return verdict;
 }
 
-/* False: there is nothing to judge by any more. */
-static bool judge(const struct state *s, const struct job *child, const struct dep *d, int64_t now_ms,
-                  struct dep *out) {
+/* BY_NOTHING: what was said before stands. So it does where a task has left and was judged while it was there. */
+enum judged { BY_NOTHING, BY_MEMORY, BY_RECORDS };
+
+static enum judged judge(const struct state *s, const struct job *child, const struct dep *d, int64_t now_ms,
+                         struct dep *out) {
     const struct job *p = d->job_id && !d->is_final ? state_job(s, d->job_id) : NULL;
     if (!p)
-        return false;
+        return BY_NOTHING;
     *out = *d;
-    if (d->kind == DEP_AFTERCORR && is_head(p) && child->array && (!d->task || d->task == DEP_ALL_TASKS))
-        return verdict_corr(s, p, child, &out->state);
+    if (d->kind == DEP_AFTERCORR && is_head(p) && child->array && (!d->task || d->task == DEP_ALL_TASKS)) {
+        bool is_gone = false;
+        out->state = verdict_corr(s, p, child, &is_gone);
+        return !is_gone ? BY_RECORDS : d->state == DEP_WAITING ? BY_MEMORY : BY_NOTHING;
+    }
     bool whole = is_head(p) && (!d->task || d->task == DEP_ALL_TASKS);
     struct fate f = whole                     ? fate_of_array(p)
                     : is_head(p) && d->task ? fate_of_task(s, p, d->task - 1)
                                               : fate_of_record(p);
-    if (!f.known)
-        return false; /* that task has left the state */
+    if (f.is_gone && d->state != DEP_WAITING)
+        return BY_NOTHING;
     out->state = verdict_of(f, d->kind);
     if (d->kind != DEP_AFTER || out->state != DEP_DONE || !d->minutes)
         out->from_unix = 0;
     else if (d->state != DEP_DONE)
         out->from_unix = (f.began_ms ? f.began_ms : now_ms) / 1000 + 60 * (int64_t)d->minutes;
-    return true;
+    return f.is_gone ? BY_MEMORY : BY_RECORDS;
 }
 
 static bool rejudge(struct apply *ap, uint32_t child_id, uint32_t parent_id) {
@@ -132,7 +143,7 @@ static bool rejudge(struct apply *ap, uint32_t child_id, uint32_t parent_id) {
     struct dep *deps = NULL;
     for (uint32_t i = 0; old && i < old->n_deps; i++) {
         struct dep next;
-        if ((parent_id && old->deps[i].job_id != parent_id) || !judge(ap->s, old, &old->deps[i], ap->now_ms, &next) ||
+        if ((parent_id && old->deps[i].job_id != parent_id) || judge(ap->s, old, &old->deps[i], ap->now_ms, &next) == BY_NOTHING ||
             next.state == old->deps[i].state)
             continue;
         if (!deps)
@@ -163,22 +174,24 @@ static bool has_corr(const struct job *j, uint32_t array_id) {
     return false;
 }
 
-/* The tasks of a waiting group whose partners `over` stands for get a record of their own. */
-static void split_corr(struct apply *ap, uint32_t child_id, const struct job *over) {
+/* The tasks of a waiting group whose partners are these get a record of their own. */
+static void split_corr(struct apply *ap, uint32_t child_id, uint32_t array_id, const struct array_range *partners, uint32_t n_partners) {
     const struct job *child = state_job(ap->s, child_id);
-    if (!child || !job_is_group(child) || child->state != JOB_PENDING || !has_corr(child, over->array->job_id))
+    if (!child || !job_is_group(child) || child->state != JOB_PENDING || !has_corr(child, array_id))
         return;
-    struct array_range one = {over->array->task - 1, over->array->task - 1};
-    bool group = job_is_group(over);
     uint32_t n;
-    const struct array_range *tasks =
-        array_both(ap, child->array->pending, child->array->n_pending, group ? over->array->pending : &one,
-                   group ? over->array->n_pending : 1, &n);
+    const struct array_range *tasks = array_both(ap, child->array->pending, child->array->n_pending, partners, n_partners, &n);
     if (!n || array_count(tasks, n) >= job_n_tasks(child))
         return; /* none, or all that are left: these may keep the record */
     uint32_t id = array_split(ap, child, tasks, n, 0, NULL);
     if (id)
         apply_event(ap, EV_JOB_PENDING, id, child->start_no, 0);
+}
+
+static void split_corr_over(struct apply *ap, uint32_t child_id, const struct job *over) {
+    struct array_range one = {over->array->task - 1, over->array->task - 1};
+    bool group = job_is_group(over);
+    split_corr(ap, child_id, over->array->job_id, group ? over->array->pending : &one, group ? over->array->n_pending : 1);
 }
 
 static void split_corr_all(struct apply *ap, uint32_t child_id, uint32_t array_id) {
@@ -188,8 +201,11 @@ static void split_corr_all(struct apply *ap, uint32_t child_id, uint32_t array_i
     for (uint32_t i = 0; i <= n; i++) {
         const struct job *p = state_job(ap->s, i ? ids[i - 1] : array_id);
         if (p && p->array && job_is_over(p))
-            split_corr(ap, child_id, p);
+            split_corr_over(ap, child_id, p);
     }
+    const struct job *head = state_job(ap->s, array_id);
+    if (head && is_head(head))
+        split_corr(ap, child_id, array_id, head->array->gone_bad, head->array->n_gone_bad);
 }
 
 /* ---- events ---- */
@@ -203,7 +219,7 @@ static void resolve_key(struct apply *ap, uint32_t key, const struct job *parent
     bool corr = parent->array && key == parent->array->job_id && job_is_over(parent);
     for (size_t i = 0; i < n; i++) {
         if (corr)
-            split_corr(ap, ids[i], parent);
+            split_corr_over(ap, ids[i], parent);
         rejudge(ap, ids[i], key);
     }
 }
@@ -273,21 +289,25 @@ static bool is_there(const struct state *s, const struct dep *d) {
         return false;
     if (!d->task || d->task == DEP_ALL_TASKS)
         return !d->task || is_head(p);
-    return is_head(p) && fate_of_task(s, p, d->task - 1).known;
+    return is_head(p) && record_of_task(s, p, d->task - 1); /* of one that has left, history knows more */
 }
 
-/* A parent that is not here any more can't be waited for: Slurm's "Job dependency problem". */
+/* A parent that is not here can't be waited for: Slurm's "Job dependency problem". But for one that has left the proposer may say
+ * how it ended, which history knows. */
 int deps_check(struct apply *ap, uint32_t job_id, const struct job_spec *spec, struct dep *out) {
     bool is_new = !state_job(ap->s, job_id); /* nobody can name it yet */
     for (uint32_t i = 0; i < spec->n_deps; i++) {
         const struct dep *d = &spec->deps[i];
         if (d->kind < DEP_AFTER || d->kind > DEP_AFTERCORR)
             return E_DEPENDENCY;
-        if (d->job_id && (!is_there(ap->s, d) || (!is_new && leads_to(ap->s, d->job_id, job_id))))
+        bool is_past = d->job_id && d->is_final && d->state != DEP_WAITING && d->state <= DEP_NEVER && !is_there(ap->s, d);
+        if (d->job_id && !is_past && (!is_there(ap->s, d) || (!is_new && leads_to(ap->s, d->job_id, job_id))))
             return E_DEPENDENCY;
         if (!out)
             continue;
         out[i] = *d;
+        if (is_past)
+            continue;
         out[i].state = DEP_WAITING;
         out[i].from_unix = 0;
         out[i].is_final = false;
@@ -312,7 +332,7 @@ bool deps_are_sound(const struct state *s, const struct job *j) {
             continue;
         if (!idset_has(idset_of(&s->children, d->job_id), j->id))
             return false;
-        if (judge(s, j, d, 0, &next) && next.state != d->state)
+        if (judge(s, j, d, 0, &next) == BY_RECORDS && next.state != d->state)
             return false;
     }
     return true;

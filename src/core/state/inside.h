@@ -123,6 +123,10 @@ const struct array_range *array_both(struct apply *ap, const struct array_range 
                                      const struct array_range *b, uint32_t n_b, uint32_t *out_n);
 const char *derived_sluid(struct apply *ap, const char *from, uint32_t id);
 
+/* ---- apply_step.c ---- */
+
+int step_set_limit(struct apply *ap, const struct job *j, uint32_t step_id, uint32_t limit_min, bool dry);
+
 /* ---- arrays.c: the counters in an array's own record, and the index of its others ---- */
 
 void arrays_put(struct state *s, const struct job *old, const struct job *j); /* puts j */

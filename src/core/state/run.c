@@ -84,6 +84,7 @@ void run_requeue(struct apply *ap, struct job *j) {
     static const struct job_rare nothing;
     struct job_rare rare = *job_rare_of(j);
     bool lost = !job_is_over(j) && j->reason == REASON_NODE_DOWN;
+    const struct rconf *conf = ap->s->cluster->conf;
     if (!job_is_over(j)) /* one that was over is in the history as it ended */
         keep_life(ap, j);
     j->state = JOB_PENDING;
@@ -101,9 +102,9 @@ void run_requeue(struct apply *ap, struct job *j) {
     j->state_text = NULL;
     j->wait_status = j->end_uid = j->launch_failures = j->time_limit_min = 0;
     j->max_rss_kb = j->user_cpu_us = j->sys_cpu_us = j->ended_index = 0;
-    j->retry_unix = 0;
+    j->retry_unix = conf && conf->requeue_delay_secs ? ap->now_ms / 1000 + conf->requeue_delay_secs : 0;
     rare = (struct job_rare){.priority_set = rare.priority_set, .limit_set = rare.limit_set,
-                             .next_step_id = rare.next_step_id};
+                             .next_step_id = rare.next_step_id, .special_exit = rare.special_exit};
     j->rare = rec_same(job_rare_rec(), &rare, &nothing) ? NULL : &rare;
     wait_again(ap, j);
     j->rare = state_job(ap->s, j->id)->rare;

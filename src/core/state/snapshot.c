@@ -17,7 +17,6 @@
 #include "core/state/inside.h"
 
 #define MAGIC "SPURSNAP"
-#define SNAPSHOT_VERSION 1u
 #define CHUNK_BYTES 65536u
 
 enum row { ROW_HEAD = 0, ROW_CLUSTER = 1, ROW_PART = 2, ROW_NODE = 3, ROW_JOB = 4, ROW_TOKEN = 5, ROW_STEP = 6 };
@@ -76,7 +75,7 @@ static int add_table(struct writer *w, enum row table, const struct cow_root *ro
 static int write_all(struct writer *w, const struct view *v) {
     auto_buf head = {0};
     buf_add(&head, MAGIC, 8);
-    buf_u32le(&head, SNAPSHOT_VERSION);
+    buf_u32le(&head, STATE_SNAPSHOT_VERSION);
     int rc = w->write(w->arg, head.p, head.n, w->e);
     struct snap_head sh = {v->index, v->digest, &v->counters};
     if (!rc)
@@ -199,9 +198,9 @@ int state_restore(struct state *s, const void *p, size_t n, struct err *e) {
     uint32_t version = rd_u32le(&r);
     if (r.bad || memcmp(magic, MAGIC, 8) != 0)
         return err_set(e, E_CORRUPT, "not a snapshot of spur");
-    if (version != SNAPSHOT_VERSION)
+    if (version != STATE_SNAPSHOT_VERSION)
         return err_set(e, E_VERSION, "snapshot of version %u; this program reads version %u", version,
-                       SNAPSHOT_VERSION);
+                       STATE_SNAPSHOT_VERSION);
     uint64_t digest = 0;
     int rc = read_chunks(s, r, &digest, e);
     if (rc)

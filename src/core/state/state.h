@@ -38,6 +38,7 @@ enum event_kind {
     EV_JOB_SUSPENDED, /* stop what runs of it */
     EV_JOB_RESUMED,   /* and let it go on */
     EV_JOB_REQUEUED,  /* a run is over whose job is to be queued again; EV_JOB_PENDING follows */
+    EV_STEP_CHANGED,  /* it has another time limit */
 };
 struct event {
     enum event_kind kind;
@@ -87,6 +88,8 @@ void state_set_checking(struct state *s, bool on); /* run all invariants after e
 int state_check(const struct state *s, struct err *e); /* 0 or the first broken invariant */
 
 /* ---- snapshots: docs/format/snapshot.md ---- */
+
+#define STATE_SNAPSHOT_VERSION 1u
 
 /* Writes the view in chunks of about 64 KiB: called until it returns 0; < 0 is what `write` returned. Reads the view only, so
  * it may run on a worker thread. The same view gives the same bytes everywhere. */

@@ -9,20 +9,10 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/fd.h"
 
 enum { HEAD = 32, ROW = BLOB_HASH_SIZE + 8, VERSION = 1 };
 static const char magic[] = "SPURLIST"; /* 8 bytes of it are written */
-
-static int write_all(int fd, const uint8_t *p, size_t n) {
-    while (n) {
-        ssize_t put = write(fd, p, n);
-        if (put < 0)
-            return -1;
-        p += put;
-        n -= (size_t)put;
-    }
-    return 0;
-}
 
 int sidefile_write(int dir_fd, uint32_t number, uint64_t pack_id, uint32_t pack_end, const struct pack_record *records,
                    size_t n, struct err *e) {
@@ -45,7 +35,7 @@ int sidefile_write(int dir_fd, uint32_t number, uint64_t pack_id, uint32_t pack_
     snprintf(name, sizeof(name), "pack-%06u.list", number);
     snprintf(temporary, sizeof(temporary), "%s.new", name);
     autoclose int fd = openat(dir_fd, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    if (fd < 0 || write_all(fd, b.p, b.n) || renameat(dir_fd, temporary, dir_fd, name)) {
+    if (fd < 0 || fd_write(fd, b.p, b.n) || renameat(dir_fd, temporary, dir_fd, name)) {
         err_sys(e, "cannot write %s", name);
         unlinkat(dir_fd, temporary, 0);
         return E_SYS;

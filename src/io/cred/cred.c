@@ -85,6 +85,10 @@ int cred_secret_from(const char *inline_text, const char *file, size_t least, st
     return r;
 }
 
+void cred_mac(const uint8_t key[32], const void *p, size_t n, uint8_t out[32]) {
+    must(crypto_generichash(out, 32, p, n, key, 32) == 0);
+}
+
 struct cred_hasher {
     crypto_generichash_state st;
 };

@@ -40,6 +40,7 @@ void cred_public_print(const struct cred_public *p, char out[65]);
 void cred_sign(const struct cred_key *k, const void *p, size_t n, uint8_t out[CRED_SIGNATURE_SIZE]);
 bool cred_verify(const struct cred_public *pub, const void *p, size_t n, const uint8_t sig[CRED_SIGNATURE_SIZE]);
 void cred_hash(const void *p, size_t n, uint8_t out[32]); /* BLAKE2b-256 */
+void cred_mac(const uint8_t key[32], const void *p, size_t n, uint8_t out[32]); /* the same, keyed */
 /* The same of something that comes in pieces; cred_hasher_end frees it. */
 struct cred_hasher;
 struct cred_hasher *cred_hasher_new(void);

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "base/mem.h"
 #include "io/cred/cred.h"
 
@@ -118,11 +119,7 @@ static int load(const char *path, struct cred_key *out, struct err *e) {
 
 static int sync_dir_of(const char *path, struct err *e) {
     autofree char *copy = xstrdup(path);
-    const char *dir = dirname(copy);
-    autoclose int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0 || fsync(fd))
-        return err_sys(e, "cannot sync the directory %s", dir);
-    return 0;
+    return dir_sync(dirname(copy), e);
 }
 
 static int write_key(int fd, const struct cred_key *k) {

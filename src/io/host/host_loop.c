@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/log.h"
 #include "base/map.h"
 #include "base/mem.h"
 #include "io/cred/cred.h"
@@ -16,6 +17,7 @@ struct host_loop {
     struct loop *loop;
     struct pool *pool;
     struct clock clock;
+    struct tls *tls;
     void *more;
     struct maps channels; /* address → struct link */
 };
@@ -48,9 +50,34 @@ static void timer_stop(void *impl, struct host_timer *t) {
     loop_timer_stop((struct loop_timer *)t);
 }
 
+/* Which request the work is for goes along, so that what is logged for its sake says so. */
+struct carried {
+    struct log_about about;
+    void (*fn)(void *arg), (*done)(void *arg);
+    void *arg;
+};
+
+static void carried_work(void *p) {
+    struct carried *c = p;
+    struct log_about old = log_about_set(c->about.id);
+    c->fn(c->arg);
+    log_about_set(old.id);
+}
+
+static void carried_done(void *p) {
+    struct carried *c = p;
+    struct log_about old = log_about_set(c->about.id);
+    if (c->done)
+        c->done(c->arg);
+    log_about_set(old.id);
+    free(c);
+}
+
 static void work(void *impl, void (*fn)(void *arg), void (*done)(void *arg), void *arg) {
     struct host_loop *hl = impl;
-    pool_run(hl->pool, hl->loop, fn, done, arg);
+    struct carried *c = xnew(struct carried);
+    *c = (struct carried){log_about_now(), fn, done, arg};
+    pool_run(hl->pool, hl->loop, carried_work, carried_done, c);
 }
 
 /* ---- sending ---- */
@@ -59,7 +86,7 @@ static struct rpc_channel *channel_to(struct host_loop *hl, const char *address,
     struct link *link = maps_get(&hl->channels, address);
     if (link)
         return link->ch;
-    struct rpc_channel_conf conf = {.targets = address};
+    struct rpc_channel_conf conf = {.targets = address, .tls = hl->tls};
     struct rpc_channel *ch = NULL;
     if (hl->channels.n >= CHANNELS_MOST) {
         err_set(e, E_BUSY, "more than %u agents' addresses", CHANNELS_MOST);
@@ -102,9 +129,9 @@ static void send_call(void *impl, const char *address, const char *method, const
     buf_fini(&message);
 }
 
-struct host_loop *host_loop_new(struct loop *l, struct pool *p, const struct clock *c, void *more) {
+struct host_loop *host_loop_new(struct loop *l, struct pool *p, const struct clock *c, struct tls *tls, void *more) {
     struct host_loop *hl = xnew(struct host_loop);
-    *hl = (struct host_loop){.loop = l, .pool = p, .clock = *c, .more = more};
+    *hl = (struct host_loop){.loop = l, .pool = p, .clock = *c, .tls = tls, .more = more};
     hl->host = (struct host){
         .impl = hl,
         .now_ms = now_ms,

@@ -13,10 +13,11 @@
 
 struct loop;
 struct pool;
+struct tls;
 struct host_loop;
 
-/* `more` is the caller's; may be NULL. */
-struct host_loop *host_loop_new(struct loop *l, struct pool *p, const struct clock *c, void *more);
+/* `tls`: of what is sent; borrowed; NULL: off. `more` is the caller's; may be NULL. */
+struct host_loop *host_loop_new(struct loop *l, struct pool *p, const struct clock *c, struct tls *tls, void *more);
 void host_loop_free(struct host_loop *hl); /* takes NULL; open calls end with E_CANCELLED before it returns */
 struct host *host_loop_host(struct host_loop *hl);
 void *host_loop_more(void *impl); /* of a struct host */

@@ -312,7 +312,7 @@ static int check_log(const char *dir, struct listing *l, struct check *c, bool a
 
 /* ---- all of it ---- */
 
-static int check_owner(const char *dir, uint64_t id, struct err *e) {
+static int check_owner(const char *dir, uint64_t id, bool *out_joined, struct err *e) {
     auto_buf b = {0};
     int rc = read_file(dir, OWNER_FILE, &b, e);
     if (rc != 0)
@@ -327,12 +327,13 @@ static int check_owner(const char *dir, uint64_t id, struct err *e) {
     if (member != id)
         return err_set(e, E_CONFIG, "%s: is the journal of member %llu, not of member %llu", dir, member,
                        (unsigned long long)id);
+    *out_joined = strstr((const char *)b.p, "\njoined\n") != NULL;
     return 0;
 }
 
 static int check_listed(const char *dir, uint64_t id, bool alone, struct listing *l, struct check *c, struct err *e) {
     int rc = 0;
-    if (l->owner && (rc = check_owner(dir, id, e)) != 0)
+    if (l->owner && (rc = check_owner(dir, id, &c->joined, e)) != 0)
         return rc;
     uint64_t term = 0, term_max = 0;
     bool has_metadata = false;
@@ -354,9 +355,11 @@ static int check_listed(const char *dir, uint64_t id, bool alone, struct listing
                 fix(c, i ? "metadata2" : "metadata1", true, 0);
         return 0;
     }
+    if (!has_metadata && c->joined && c->last == 0)
+        return 0;
     if (!has_metadata)
         return err_set(e, E_CORRUPT, "%s/metadata1: is missing", dir);
-    if (c->last == 0)
+    if (c->last == 0 && !c->joined)
         return err_set(e, E_CORRUPT, "%s: the log's first file is missing", dir);
     if (term_max > term)
         return err_set(e, E_CORRUPT, "%s/metadata1: says term %llu, but the log has entries of term %llu", dir,

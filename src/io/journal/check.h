@@ -32,7 +32,8 @@ struct check_fix { /* a repair: cut the file to `bytes`, or remove it */
     size_t bytes;
 };
 struct check {
-    bool fresh;            /* to be bootstrapped */
+    bool fresh;            /* nothing was ever here */
+    bool joined;           /* it was begun empty, to be filled by a cluster that exists; an empty log is in order */
     uint64_t snapshot_index, snapshot_term; /* newest snapshot; 0: none */
     uint64_t first, last;  /* of the log; last 0: none */
     bool torn;             /* a torn tail is among the fixes */
@@ -42,8 +43,7 @@ struct check {
 int check_dir(const char *dir, uint64_t id, bool alone, struct check *out, struct err *e);
 int check_repair(const char *dir, const struct check *c, struct err *e);
 void check_fini(struct check *c);
-int check_mark_owner(const char *dir, uint64_t id, struct err *e); /* OWNER_FILE: bootstrapping is done */
+int check_mark_owner(const char *dir, uint64_t id, bool joined, struct err *e); /* OWNER_FILE: bootstrapping is done */
 int dir_lock(const char *dir, int *out_fd, struct err *e);
-int dir_sync(const char *dir, struct err *e);
 
 #endif

@@ -17,6 +17,7 @@ static int fsm_apply(struct raft_fsm *fsm, const struct raft_buffer *buf, void *
     void *tag = own_match(in, index, f.term);
     if (index <= j->delivered)
         return 0; /* this instance reads again what an earlier one had handed over */
+    commit_note(in);
     j->delivered = j->owner_index = index;
     j->owner_term = f.term;
     out_entry(j->out, index, f.term, buf->base, n, tag);

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/fault.h"
 #include "io/journal/inside.h"
 
 static struct instance *of_io(struct raft_io *io) {
@@ -24,6 +25,7 @@ static struct instance *of_io(struct raft_io *io) {
 
 static int guard_set_term(struct raft_io *io, raft_term term) {
     struct instance *in = of_io(io);
+    atomic_store(&in->j->term_now, term); /* before anybody can hear that we are in it */
     if (!in->broken && in->real.set_term(io, term) != 0)
         instance_break(in, 0, "the term can't be stored");
     return 0;
@@ -58,6 +60,11 @@ static void on_appended(struct raft_io_append *mine, int status) {
     struct held_append *h = mine->data;
     struct instance *in = h->inst;
     turn_soon(in->j);
+    in->stalls = in->stalls || (raft_state(&in->raft) == RAFT_LEADER && FAULT("journal.stall"));
+    if (in->stalls && !in->closing) { /* as a disk that has stopped answering */
+        h->on_disk_side = false;
+        return;
+    }
     if (status == 0 || in->closing) {
         held_answer(h, status);
         return;
@@ -70,6 +77,7 @@ static int guard_append(struct raft_io *io, struct raft_io_append *req, const st
                         raft_io_append_cb cb) {
     struct instance *in = of_io(io);
     struct held_append *h = xnew(struct held_append);
+    voters_appended(in, entries, n);
     *h = (struct held_append){.req = req, .cb = cb, .inst = in, .next = in->appends, .mine.data = h};
     for (unsigned i = 0; i < n; i++)
         h->bytes += entries[i].buf.len + 16;
@@ -135,6 +143,12 @@ static int guard_snapshot_get(struct raft_io *io, struct raft_io_snapshot_get *r
 
 /* ---- messages ---- */
 
+void commit_note(struct instance *in) {
+    uint64_t commit = raft_commit_index(&in->raft);
+    if (commit > atomic_load(&in->j->commit_now))
+        atomic_store(&in->j->commit_now, commit);
+}
+
 static int guard_send(struct raft_io *io, struct raft_io_send *req, const struct raft_message *message,
                       raft_io_send_cb cb) {
     struct instance *in = of_io(io);
@@ -143,6 +157,12 @@ static int guard_send(struct raft_io *io, struct raft_io_send *req, const struct
     /* The core takes the newest snapshot's index, but keeps the term of the one that it asked for. */
     if (copy.type == RAFT_INSTALL_SNAPSHOT && s->disk_term && copy.install_snapshot.last_index == s->disk_index)
         copy.install_snapshot.last_term = s->disk_term;
+    /* A refused pre-vote says back the term that it was asked for, so a candidate never hears of a higher one. The one with the
+     * longest log in the lowest term is then refused by all for its term, and refuses all others for their logs: for ever. */
+    if (copy.type == RAFT_REQUEST_VOTE_RESULT && copy.request_vote_result.pre_vote && !copy.request_vote_result.vote_granted &&
+        copy.request_vote_result.term < raft_current_term(&in->raft))
+        copy.request_vote_result.term = raft_current_term(&in->raft);
+    commit_note(in);
     if (in->broken || in->real.send(io, req, &copy, cb) != 0)
         cb(req, RAFT_CANCELED);
     return 0;
@@ -165,10 +185,12 @@ static void guard_recv(struct raft_io *io, struct raft_message *message) {
      * done. The leader sends it again. */
     bool drop = in->broken || (in->j->stopping && message->type == RAFT_APPEND_ENTRIES) ||
                 (message->type == RAFT_INSTALL_SNAPSHOT && in->put.open);
-    if (drop)
+    if (drop) {
         message_drop(message);
-    else
-        in->recv(io, message);
+        return;
+    }
+    voters_before(in, message);
+    in->recv(io, message);
 }
 
 static void guard_tick(struct raft_io *io) {
@@ -179,6 +201,7 @@ static void guard_tick(struct raft_io *io) {
     if (!in->broken)
         snapshot_tick(in);
     trouble_tick(in->j);
+    yield_tick(in->j);
 }
 
 static int guard_start(struct raft_io *io, unsigned msecs, raft_io_tick_cb tick, raft_io_recv_cb recv) {

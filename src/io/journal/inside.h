@@ -16,6 +16,7 @@
 #include <pthread.h>
 #include <raft.h>
 #include <raft/uv.h>
+#include <stdatomic.h>
 
 #include "base/mem.h"
 #include "base/vec.h"
@@ -24,6 +25,7 @@
 #include "io/journal/journal.h"
 #include "io/journal/outbox.h"
 #include "io/loop/loop.h"
+#include "io/peer/peer.h"
 
 #define ENTRY_BYTES_MAX (SEGMENT_BYTES / 2)     /* of one proposal */
 #define CAPACITY_KIB_MIN (SEGMENT_BYTES / 2048) /* allocated room below which libraft takes no more proposals */
@@ -44,6 +46,23 @@ struct snapshot_answer { /* of the owner, or its wish for a snapshot */
     struct buf manifest;
 };
 
+enum ask_kind { ASK_ADD, ASK_PROMOTE, ASK_REMOVE, ASK_TRANSFER };
+struct ask { /* change.c: of the members */
+    enum ask_kind kind;
+    uint64_t id;
+    char address[256];
+    journal_changed_fn fn;
+    void *arg;
+};
+
+struct change { /* one that libraft has */
+    struct raft_change req;
+    struct raft_transfer transfer;
+    struct ask ask;
+    uint64_t begun_ms;
+    bool answered;
+};
+
 struct trouble { /* trouble.c: the disk refuses */
     int code;    /* 0: none known */
     char text[ERR_TEXT_MAX];
@@ -58,6 +77,12 @@ struct trouble { /* trouble.c: the disk refuses */
     bool reserve_there, reserving;
     uint64_t reserved_ms; /* end of the last attempt */
     uv_work_t reserve_work;
+};
+
+struct yielding { /* yield.c */
+    uint64_t stored;   /* the last entry that was seen to be on this disk */
+    uint64_t since_ms; /* when that changed, or there was nothing to wait for */
+    uint64_t asked_ms; /* the last attempt to hand the lead on; 0: none */
 };
 
 struct snapshots { /* snapshot.c */
@@ -79,7 +104,9 @@ struct counts { /* stats.c */
 
 struct journal {
     /* configuration; never changes */
-    char *dir, *listen;
+    char *dir;
+    struct peer *net;
+    bool join, force_new;
     uint64_t id;
     struct journal_peer peers[JOURNAL_PEERS_MAX];
     size_t n_peers;
@@ -94,6 +121,7 @@ struct journal {
     pthread_mutex_t in_lock; /* guards the inbox */
     VEC(struct proposal) in;
     VEC(struct snapshot_answer) answers;
+    VEC(struct ask) asks;
     size_t in_max; /* longest it was */
 
     pthread_mutex_t open_lock; /* hand-over of what came of opening */
@@ -110,9 +138,14 @@ struct journal {
     uint64_t delivered;                  /* index of the last entry (of any kind) that was handed over */
     uint64_t owner_index, owner_term;    /* of the last one that on_entry saw */
     bool told_leader;
+    struct change *change; /* NULL: none is under way */
+    struct journal_status told; /* the last one that the owner was told */
+    uint64_t reached;           /* the last index that it was told of */
+    _Atomic uint64_t term_now, commit_now;
     bool stopping, stopped;
     struct loop_timer *stop_limit;
     struct trouble trouble;
+    struct yielding yield;
     struct snapshots snap;
     struct counts counts;
 };
@@ -121,9 +154,17 @@ static inline bool journal_alone(const struct journal *j) {
     return j->n_peers <= 1;
 }
 
+/* journal.c: without a thread, which is thread.c's (and the simulator's event queue). */
+int journal_conf_check(const struct journal_conf *c, struct err *e);
+struct journal *journal_new(struct loop *owner_loop, const struct journal_conf *c, const struct journal_owner *owner);
+void journal_begin(void *journal); /* on the journal's loop: reads the disk */
+void journal_end(struct journal *j);  /* its loop has stopped: what is left is answered */
+void journal_free(struct journal *j);
+
 /* turn.c: once in each turn of the loop in which something happened. */
 void turn_soon(struct journal *j);
 void turn_init(struct journal *j);
+void barriers_free(struct instance *in);
 void turn_stop(struct journal *j);
 void turn_wake(void *journal); /* posted by the owner's thread */
 
@@ -131,10 +172,22 @@ void turn_wake(void *journal); /* posted by the owner's thread */
 void submit_waiting(struct journal *j);
 void submit_refuse_waiting(struct journal *j, int code, const char *why);
 
+/* change.c */
+void change_turn(struct journal *j);
+void change_instance_gone(struct journal *j);
+void change_yield(struct journal *j, journal_changed_fn fn); /* a transfer to whoever has most */
+
+/* yield.c */
+void yield_tick(struct journal *j);
+
+/* change.c: what is told */
+void status_turn(struct journal *j);
+
 /* stats.c */
 void stats_init(struct journal *j);
 void stats_fini(struct journal *j);
 void stats_turn(struct journal *j);
+enum journal_role stats_role(struct instance *in);
 void stats_written(struct journal *j, uint64_t us);
 
 /* ---- one run of libraft -------------------------------------------------------------------------------------------- */
@@ -172,6 +225,13 @@ struct own { /* submit.c: a proposal that libraft has */
     bool matched; /* handed over, or known to have lost its place */
 };
 
+struct barrier { /* turn.c: the first entry of a leadership */
+    struct raft_barrier req; /* first */
+    struct instance *in;
+    struct barrier *next, *prev;
+    uint64_t term, begun_ms;
+};
+
 struct instance {
     struct raft raft; /* first */
     struct journal *j;
@@ -179,14 +239,14 @@ struct instance {
     struct raft_io real; /* libraft's own functions */
     struct raft_fsm fsm;
     struct raft_uv_transport net;
-    int (*net_connect)(struct raft_uv_transport *t, struct raft_uv_connect *req, raft_id id, const char *address,
-                       raft_uv_connect_cb cb);
-    bool net_is_tcp;
+    raft_uv_accept_cb net_accept;
+    struct reaching *reaching; /* net.c: connects under way */
     struct raft_tracer tracer;
     raft_io_tick_cb tick;
     raft_io_recv_cb recv;
 
     bool started, broken, closing, gone; /* gone: libraft is done with it */
+    bool stalls; /* tests: the disk has stopped answering */
     int broken_code;
     char broken_text[ERR_TEXT_MAX];
 
@@ -198,11 +258,13 @@ struct instance {
 
     struct own *own_first, *own_last;
 
+    struct buf change; /* voters.c */
+    uint64_t change_index;
+
     uint64_t lead_term; /* of the leadership that is being told; 0: none */
     bool ready;         /* the barrier of that term is committed */
-    struct raft_barrier barrier;
-    bool barrier_open;
-    uint64_t barrier_term, barrier_ms;
+    struct barrier *barriers; /* that libraft has not answered */
+    struct barrier *barrier;  /* the newest, until any is answered */
 };
 
 /* instance.c. Opening reads the disk, and calls the fsm. Closing ends with in->gone. */
@@ -212,16 +274,19 @@ void instance_free(struct instance *in); /* one that is gone */
 void instance_break(struct instance *in, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
 void disk_guard_init(struct instance *in);   /* puts ours before libraft's disk and network functions */
+void commit_note(struct instance *in);  /* for journal_commit */
 void guard_closed(struct instance *in); /* after raft_close: answers what was swallowed */
 void trace_init(struct instance *in);   /* hears of writes that end or fail */
 void fsm_init(struct instance *in);
-int net_init(struct instance *in, struct err *e);
-void net_fini(struct instance *in);
-int net_can_listen(struct journal *j, struct err *e);
+void net_init(struct instance *in);
 
 /* submit.c */
 void own_forget_all(struct instance *in);
 void *own_match(struct instance *in, uint64_t index, uint64_t term); /* the tag, or NULL */
+
+/* voters.c */
+void voters_before(struct instance *in, const struct raft_message *m); /* it is about to be received */
+void voters_appended(struct instance *in, const struct raft_entry *e, unsigned n); /* the end of the log, on its way to the disk */
 
 /* snapshot.c */
 int snapshot_begin(struct instance *in);                       /* libraft is at a moment that it wants kept */
@@ -240,5 +305,13 @@ void trouble_tick(struct journal *j);
 void trouble_reopen_later(struct journal *j);
 bool trouble_idle(struct journal *j); /* no work of it is under way */
 bool trouble_free_reserve(struct journal *j);                  /* false: there was none */
+void trouble_probed(struct journal *j);                        /* probe.c has set probe_errno */
+void trouble_reserved(struct journal *j);
+
+/* probe.c */
+void probe_begin(struct journal *j);
+void reserve_begin(struct journal *j);
+bool reserve_is_there(const struct journal *j);
+void reserve_remove(const struct journal *j);
 
 #endif

@@ -83,24 +83,31 @@ static int bootstrap(struct instance *in, struct err *e) {
     raft_configuration_close(&c);
     if (rv != 0)
         return raft_err(e, j, rv, "the first files can't be written", in->io.errmsg);
-    return check_mark_owner(j->dir, j->id, e);
+    return check_mark_owner(j->dir, j->id, false, e);
 }
 
-/* Members are fixed on the first day. Another list in the configuration would make two clusters of one. */
+/* Who is a member is in the log. A configuration that names nobody else can't reach those whom the log names. */
 static int check_members(struct instance *in, struct err *e) {
     const struct raft_configuration *c = &in->raft.configuration;
     struct journal *j = in->j;
-    size_t want = journal_alone(j) ? 1 : j->n_peers, same = 0;
-    for (unsigned i = 0; i < c->n; i++) {
-        bool known = journal_alone(j) && c->servers[i].id == j->id;
-        for (size_t k = 0; k < j->n_peers; k++)
-            known |= j->peers[k].id == c->servers[i].id;
-        same += known;
-    }
-    if (same == want && c->n == want)
+    if (!journal_alone(j) || c->n == 0)
         return 0;
-    return err_set(e, E_CONFIG, "%s: was made for %u members, the configuration names %zu of which %zu are the same",
-                   j->dir, c->n, want, same);
+    if (c->n == 1 && c->servers[0].id == j->id)
+        return 0;
+    return err_set(e, E_CONFIG, "%s: is the log of a cluster of %u controllers, but the configuration names no others "
+                   "([controller] peers)", j->dir, c->n);
+}
+
+/* Appended to the log, as if a majority had agreed to it: for one whose majority is lost for good. */
+static int force_new(struct instance *in, struct err *e) {
+    struct journal *j = in->j;
+    struct raft_configuration c;
+    raft_configuration_init(&c);
+    int rv = raft_configuration_add(&c, j->id, own_address(j), RAFT_VOTER);
+    if (rv == 0)
+        rv = raft_recover(&in->raft, &c);
+    raft_configuration_close(&c);
+    return rv == 0 ? 0 : raft_err(e, j, rv, "the members can't be replaced", in->io.errmsg);
 }
 
 static void configure(struct instance *in) {
@@ -125,13 +132,21 @@ static int start(struct instance *in, bool fresh, struct err *e) {
     trace_init(in);
     configure(in);
     int rc = 0;
-    if (fresh && (rc = bootstrap(in, e)) != 0)
+    if (fresh && j->join)
+        rc = check_mark_owner(j->dir, j->id, true, e);
+    else if (fresh)
+        rc = bootstrap(in, e);
+    else if (j->force_new)
+        rc = force_new(in, e);
+    j->force_new = false;
+    if (rc != 0)
         return rc;
     disk_guard_init(in);
     int rv = raft_start(&in->raft);
     if (rv != 0)
         return raft_err(e, j, rv, "the log can't be read", in->io.errmsg);
     in->started = true;
+    atomic_store(&j->term_now, raft_current_term(&in->raft));
     if (in->broken)
         return err_set(e, in->broken_code, "%s: %s", j->dir, in->broken_text);
     if (journal_alone(j) && raft_last_index(&in->raft) < j->delivered)
@@ -144,17 +159,13 @@ static int make(struct journal *j, bool fresh, struct err *e) {
     struct instance *in = xnew(struct instance);
     in->j = j;
     fsm_init(in);
-    int rc = net_init(in, e);
-    if (rc != 0) {
-        free(in);
-        return rc;
-    }
+    net_init(in);
+    int rc = 0;
     int rv = raft_uv_init(&in->io, loop_uv(j->loop), j->dir, &in->net);
     if (rv == 0 && (rv = raft_init(&in->raft, &in->io, &in->fsm, j->id, own_address(j))) != 0)
         raft_uv_close(&in->io);
     if (rv != 0) {
         rc = raft_err(e, j, rv, "the directory can't be used", in->io.errmsg);
-        net_fini(in);
         free(in);
         return rc;
     }
@@ -177,7 +188,11 @@ int instance_open(struct journal *j, bool first, struct err *e) {
     j->snap.disk_term = c.snapshot_term;
     if (c.fresh && !first)
         rc = err_set(e, E_CORRUPT, "%s: the log is gone", j->dir);
-    if (rc == 0 && (rc = net_can_listen(j, e)) == 0 && (rc = check_repair(j->dir, &c, e)) == 0)
+    if (rc == 0)
+        rc = check_repair(j->dir, &c, e);
+    if (rc == 0 && c.joined && (c.last > 0 || c.snapshot_index > 0))
+        rc = check_mark_owner(j->dir, j->id, false, e);
+    if (rc == 0)
         rc = make(j, c.fresh, e);
     if (rc == E_FULL && !j->inst && trouble_free_reserve(j))
         rc = make(j, c.fresh, e);
@@ -211,9 +226,10 @@ static void on_closed(struct raft *r) {
 void instance_free(struct instance *in) {
     must(in->gone);
     own_forget_all(in);
+    barriers_free(in);
     buf_fini(&in->put.blob);
+    buf_fini(&in->change);
     raft_uv_close(&in->io);
-    net_fini(in);
     free(in);
 }
 

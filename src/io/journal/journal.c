@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The journal as its owner sees it: open, propose, answer for snapshots, close.
+ * The journal as its owner sees it: made, proposed to, answered for snapshots, unmade. Its thread is thread.c's.
  *
- * Everything here but the thread's own function runs on the owner's thread.
+ * Everything here but journal_begin runs on the owner's thread.
  */
 #include "io/journal/journal.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -18,7 +16,7 @@
 #define BATCH_BYTES (1u << 20)
 #define DIR_MAX 512
 
-static int conf_check(const struct journal_conf *c, struct err *e) {
+int journal_conf_check(const struct journal_conf *c, struct err *e) {
     if (!c->dir || !*c->dir || strlen(c->dir) > DIR_MAX)
         return err_set(e, E_CONFIG, "the journal's directory has no name, or one of more than %d bytes", DIR_MAX);
     if (c->id == 0 || c->n_peers > JOURNAL_PEERS_MAX)
@@ -30,25 +28,18 @@ static int conf_check(const struct journal_conf *c, struct err *e) {
         self |= c->peers[i].id == c->id;
     if (!self)
         return err_set(e, E_CONFIG, "member %llu is not among the members", (unsigned long long)c->id);
-    if (!c->listen || !*c->listen)
-        return err_set(e, E_CONFIG, "a journal of several members needs an address to listen on");
+    if (!c->net)
+        return err_set(e, E_CONFIG, "a journal of several members needs a way to reach them");
     return 0;
 }
 
-/* Snapshots are put into place by way of files without a name. */
-static int can_tmpfile(const char *dir, struct err *e) {
-    autoclose int fd = open(dir, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
-    if (fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR))
-        return err_set(e, E_UNSUPPORTED, "%s: this file system has no unnamed files (O_TMPFILE)", dir);
-    return fd < 0 && errno != ENOSPC ? err_sys(e, "%s", dir) : 0;
-}
-
-static void journal_free(struct journal *j) {
+void journal_free(struct journal *j) {
     for (size_t i = 0; i < j->n_peers; i++)
         free((char *)j->peers[i].address);
     for (size_t i = 0; i < j->answers.n; i++)
         buf_fini(&j->answers.p[i].manifest);
     vec_fini(&j->answers);
+    vec_fini(&j->asks);
     vec_fini(&j->in);
     vec_fini(&j->waiting);
     outbox_close(j->out);
@@ -60,15 +51,15 @@ static void journal_free(struct journal *j) {
     pthread_mutex_destroy(&j->open_lock);
     pthread_cond_destroy(&j->open_done);
     free(j->dir);
-    free(j->listen);
     free(j);
 }
 
-static struct journal *journal_new(struct loop *owner_loop, const struct journal_conf *c,
-                                   const struct journal_owner *owner) {
+struct journal *journal_new(struct loop *owner_loop, const struct journal_conf *c, const struct journal_owner *owner) {
     struct journal *j = xnew(struct journal);
     j->dir = xstrdup(c->dir);
-    j->listen = xstrdup(c->listen);
+    j->net = c->net;
+    j->join = c->join;
+    j->force_new = c->force_new;
     j->id = c->id;
     j->n_peers = c->n_peers;
     size_t place = 0;
@@ -91,9 +82,8 @@ static struct journal *journal_new(struct loop *owner_loop, const struct journal
     return j;
 }
 
-/* ---- the journal's thread ---- */
-
-static void open_here(void *arg) {
+/* Journal's thread. */
+void journal_begin(void *arg) {
     struct journal *j = arg;
     struct err e = {0};
     trouble_init(j);
@@ -110,75 +100,20 @@ static void open_here(void *arg) {
     turn_soon(j);
 }
 
-static void stop_here(void *arg) {
-    turn_stop(arg);
-}
-
-static void *thread_main(void *arg) {
-    struct journal *j = arg;
-    pthread_setname_np(pthread_self(), "journal");
-    loop_run(j->loop);
-    return NULL;
-}
-
-/* ---- open and close ---- */
-
-static void stop_thread(struct journal *j) {
-    loop_post(j->loop, stop_here, j);
-    pthread_join(j->thread, NULL);
-}
-
-static int wait_for_open(struct journal *j, struct err *e) {
-    pthread_mutex_lock(&j->open_lock);
-    while (!j->open_is_done)
-        pthread_cond_wait(&j->open_done, &j->open_lock);
-    int rc = j->open_code;
-    if (rc != 0 && e)
-        *e = j->open_err;
-    pthread_mutex_unlock(&j->open_lock);
-    if (rc != 0)
-        return rc;
-    outbox_deliver_state(j->out); /* on_restore has been called when we return */
-    outbox_opened(j->out);
-    return outbox_restore_error(j->out, e);
-}
-
-int journal_open(struct loop *owner_loop, const struct journal_conf *conf, const struct journal_owner *owner,
-                 struct journal **out, struct err *e) {
-    int rc = conf_check(conf, e), lock_fd = -1;
-    if (rc != 0 || (rc = dir_lock(conf->dir, &lock_fd, e)) != 0)
-        return rc;
-    if ((rc = can_tmpfile(conf->dir, e)) != 0) {
-        close(lock_fd);
-        return rc;
-    }
-    struct journal *j = journal_new(owner_loop, conf, owner);
-    j->lock_fd = lock_fd;
-    loop_post(j->loop, open_here, j);
-    must(pthread_create(&j->thread, NULL, thread_main, j) == 0);
-    rc = wait_for_open(j, e);
-    if (rc != 0) {
-        stop_thread(j);
-        journal_free(j);
-        return rc;
-    }
-    *out = j;
-    return 0;
-}
-
-void journal_close(struct journal *j) {
-    if (!j)
-        return;
-    stop_thread(j);
+/* The journal's thread has stopped: answers what is left. */
+void journal_end(struct journal *j) {
     /* What was proposed after the thread had looked for the last time. */
     for (size_t i = 0; i < j->in.n; i++) {
         out_refused(j->out, j->in.p[i].tag, E_STOPPING, NULL);
         buf_fini(&j->in.p[i].entry);
     }
     j->in.n = 0;
+    for (size_t i = 0; i < j->asks.n; i++)
+        out_changed(j->out, j->asks.p[i].fn, j->asks.p[i].arg, E_STOPPING, NULL);
+    j->asks.n = 0;
     outbox_flush(j->out);
+    outbox_restored(j->out, E_STOPPING); /* one that is pending; what is behind it is not told any more */
     outbox_deliver(j->out);
-    journal_free(j);
 }
 
 /* ---- in between ---- */
@@ -212,4 +147,21 @@ void journal_snapshot_failed(struct journal *j, uint64_t index) {
 
 void journal_snapshot_now(struct journal *j) {
     answer(j, (struct snapshot_answer){.now = true});
+}
+
+void journal_restored(struct journal *j, int code) {
+    outbox_restored(j->out, code);
+}
+
+uint64_t journal_term(const struct journal *j) {
+    return atomic_load(&j->term_now);
+}
+
+uint64_t journal_commit(const struct journal *j) {
+    return atomic_load(&j->commit_now);
+}
+
+bool journal_is_fresh(const char *dir) {
+    autofree char *path = xasprintf("%s/" OWNER_FILE, dir);
+    return access(path, F_OK) != 0;
 }

@@ -1,24 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How members reach each other: libraft's TCP for now, nothing at all where a member is alone.
+ * How members reach each other: libraft's transport over io/peer, nothing at all where a member is alone.
  *
- * The addresses in the log are those of the day on which the cluster was made; the configuration of today counts.
+ * The addresses in the log are those of the day on which a member was added; the configuration of today goes before.
+ * The names in them are looked up at each connect.
  */
-#include <errno.h>
-#include <netdb.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "io/journal/inside.h"
 
-#define CONNECT_RETRY_MS 100
+struct reaching {
+    struct reaching *next;
+    struct instance *in;
+    struct raft_uv_connect *req;
+    raft_uv_connect_cb cb;
+    struct peer_dial *dial;
+};
 
 static struct instance *of_net(struct raft_uv_transport *t) {
     return (struct instance *)((char *)t - offsetof(struct instance, net));
 }
 
-static int none_init(struct raft_uv_transport *t, raft_id id, const char *address) {
+static int net_start(struct raft_uv_transport *t, raft_id id, const char *address) {
     return 0;
 }
 
@@ -35,59 +39,80 @@ static void none_close(struct raft_uv_transport *t, raft_uv_transport_close_cb c
     cb(t);
 }
 
-static int tcp_connect(struct raft_uv_transport *t, struct raft_uv_connect *req, raft_id id, const char *address,
+/* libraft frees it with raft_free. */
+static struct uv_stream_s *stream_of(struct journal *j, int fd) {
+    struct uv_tcp_s *tcp = raft_calloc(1, sizeof(*tcp));
+    must(uv_tcp_init(loop_uv(j->loop), tcp) == 0);
+    if (uv_tcp_open(tcp, fd) == 0)
+        return (struct uv_stream_s *)tcp;
+    close(fd);
+    uv_close((struct uv_handle_s *)tcp, (uv_close_cb)raft_free);
+    return NULL;
+}
+
+static void on_accepted(void *arg, int fd, uint32_t id, const char *address) {
+    struct instance *in = arg;
+    struct uv_stream_s *stream = stream_of(in->j, fd);
+    if (stream)
+        in->net_accept(&in->net, id, address, stream);
+}
+
+static int net_listen(struct raft_uv_transport *t, raft_uv_accept_cb cb) {
+    struct instance *in = of_net(t);
+    in->net_accept = cb;
+    peer_on_accept(in->j->net, PEER_RAFT, in->j->loop, on_accepted, in);
+    return 0;
+}
+
+static void leave(struct reaching *r) {
+    struct reaching **at = &r->in->reaching;
+    while (*at != r)
+        at = &(*at)->next;
+    *at = r->next;
+}
+
+static void on_dialled(void *arg, int fd, const struct err *why) {
+    struct reaching *r = arg;
+    struct uv_stream_s *stream = fd >= 0 ? stream_of(r->in->j, fd) : NULL;
+    leave(r);
+    r->cb(r->req, stream, stream ? 0 : RAFT_NOCONNECTION);
+    free(r);
+}
+
+static int net_connect(struct raft_uv_transport *t, struct raft_uv_connect *req, raft_id id, const char *address,
                        raft_uv_connect_cb cb) {
     struct instance *in = of_net(t);
-    for (size_t i = 0; i < in->j->n_peers; i++)
-        if (in->j->peers[i].id == id)
-            address = in->j->peers[i].address;
-    return in->net_connect(t, req, id, address, cb);
+    struct journal *j = in->j;
+    for (size_t i = 0; i < j->n_peers; i++)
+        if (j->peers[i].id == id)
+            address = j->peers[i].address;
+    struct reaching *r = xnew(struct reaching);
+    *r = (struct reaching){.next = in->reaching, .in = in, .req = req, .cb = cb};
+    in->reaching = r;
+    r->dial = peer_dial(j->net, PEER_RAFT, (uint32_t)id, address, j->loop, on_dialled, r);
+    return 0;
 }
 
-int net_init(struct instance *in, struct err *e) {
-    in->net.version = 1;
-    if (journal_alone(in->j)) {
-        in->net.init = none_init;
-        in->net.listen = none_listen;
-        in->net.connect = none_connect;
-        in->net.close = none_close;
-        return 0;
+static void net_close(struct raft_uv_transport *t, raft_uv_transport_close_cb cb) {
+    struct instance *in = of_net(t);
+    peer_on_accept(in->j->net, PEER_RAFT, in->j->loop, NULL, NULL);
+    while (in->reaching) {
+        struct reaching *r = in->reaching;
+        in->reaching = r->next;
+        peer_dial_cancel(r->dial);
+        r->cb(r->req, NULL, RAFT_CANCELED);
+        free(r);
     }
-    must(raft_uv_tcp_init(&in->net, loop_uv(in->j->loop)) == 0);
-    in->net_is_tcp = true;
-    in->net_connect = in->net.connect;
-    in->net.connect = tcp_connect;
-    if (raft_uv_tcp_set_bind_address(&in->net, in->j->listen) == 0)
-        return 0;
-    net_fini(in);
-    return err_set(e, E_CONFIG, "%s: is no host:port to listen on", in->j->listen);
+    cb(t);
 }
 
-void net_fini(struct instance *in) {
-    if (in->net_is_tcp)
-        raft_uv_tcp_close(&in->net);
-    in->net_is_tcp = false;
-}
-
-/* libraft says only that listening failed, and frees what libuv still holds then. So it is tried before. */
-int net_can_listen(struct journal *j, struct err *e) {
-    if (journal_alone(j))
-        return 0;
-    const char *colon = strrchr(j->listen, ':');
-    if (!colon)
-        return err_set(e, E_CONFIG, "%s: is no host:port to listen on", j->listen);
-    autofree char *host = xstrndup(j->listen, (size_t)(colon - j->listen));
-    struct addrinfo hints = {.ai_flags = AI_PASSIVE | AI_NUMERICSERV, .ai_family = AF_INET, .ai_socktype = SOCK_STREAM};
-    struct addrinfo *ai;
-    int rc = getaddrinfo(*host ? host : NULL, colon + 1, &hints, &ai);
-    if (rc != 0)
-        return err_set(e, E_CONFIG, "%s: can't be resolved: %s", j->listen, gai_strerror(rc));
-    autoclose int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    int one = 1, failed = 0;
-    if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) < 0 ||
-        bind(fd, ai->ai_addr, ai->ai_addrlen) < 0 || listen(fd, 1) < 0)
-        failed = errno;
-    freeaddrinfo(ai);
-    errno = failed;
-    return failed ? err_sys(e, "listen on %s", j->listen) : 0;
+void net_init(struct instance *in) {
+    bool alone = journal_alone(in->j);
+    in->net = (struct raft_uv_transport){
+        .version = 1,
+        .init = net_start,
+        .listen = alone ? none_listen : net_listen,
+        .connect = alone ? none_connect : net_connect,
+        .close = alone ? none_close : net_close,
+    };
 }

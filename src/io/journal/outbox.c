@@ -26,6 +26,7 @@ struct out_item {
     uint64_t index, term;
     size_t at, n; /* in the batch's bytes */
     void *tag;
+    journal_changed_fn changed;
 };
 
 struct batch {
@@ -47,7 +48,7 @@ struct outbox {
     /* the owner's thread */
     struct batch *now;
     size_t at;
-    bool closed, opened;
+    bool closed, opened, held; /* held: on_restore said JOURNAL_PENDING */
     int restore_code;
     struct err restore_err;
 };
@@ -132,6 +133,22 @@ void out_notice(struct outbox *o, bool is_problem, const char *fmt, ...) {
     add(o, OUT_NOTICE, str_text(&text), text.n + 1)->flag = is_problem;
 }
 
+void out_status(struct outbox *o, const struct journal_status *s) {
+    add(o, OUT_STATUS, s, sizeof(*s));
+}
+
+void out_reached(struct outbox *o, uint64_t index) {
+    add(o, OUT_REACHED, NULL, 0)->index = index;
+}
+
+void out_changed(struct outbox *o, journal_changed_fn fn, void *arg, int code, const char *why) {
+    why = why ? why : err_sentence(code);
+    struct out_item *it = add(o, OUT_CHANGED, why, strlen(why) + 1);
+    it->changed = fn;
+    it->tag = arg;
+    it->code = code;
+}
+
 static void on_posted(void *arg) {
     struct outbox *o = arg;
     outbox_deliver(o);
@@ -160,6 +177,24 @@ void outbox_flush(struct outbox *o) {
         loop_post(o->owner_loop, on_posted, o);
 }
 
+static void deliver_restore(struct outbox *o, const struct out_item *it, const uint8_t *p) {
+    const struct journal_owner *w = &o->owner;
+    if (o->restore_code == 0)
+        o->restore_code = w->on_restore(w->ctx, it->index, p, it->n, &o->restore_err);
+    if (o->restore_code == JOURNAL_PENDING) {
+        o->restore_code = 0;
+        o->held = true;
+    }
+    must(o->restore_code == 0 || !o->opened);
+}
+
+static void deliver_status(struct outbox *o, const uint8_t *p) {
+    struct journal_status s;
+    memcpy(&s, p, sizeof(s));
+    if (o->owner.on_status)
+        o->owner.on_status(o->owner.ctx, &s);
+}
+
 static void deliver_one(struct outbox *o, const struct out_item *it, const uint8_t *p) {
     const struct journal_owner *w = &o->owner;
     struct err why;
@@ -178,15 +213,29 @@ static void deliver_one(struct outbox *o, const struct out_item *it, const uint8
         w->on_snapshot(w->ctx, it->index);
         break;
     case OUT_RESTORE:
-        if (o->restore_code == 0)
-            o->restore_code = w->on_restore(w->ctx, it->index, p, it->n, &o->restore_err);
-        must(o->restore_code == 0 || !o->opened);
+        deliver_restore(o, it, p);
+        break;
+    case OUT_STATUS:
+        deliver_status(o, p);
+        break;
+    case OUT_REACHED:
+        if (w->on_reached)
+            w->on_reached(w->ctx, it->index);
+        break;
+    case OUT_CHANGED:
+        err_set(&why, it->code, "%s", (const char *)p);
+        it->changed(it->tag, it->code, it->code ? &why : NULL);
         break;
     case OUT_NOTICE:
         if (w->on_notice)
             w->on_notice(w->ctx, it->flag, (const char *)p);
         break;
     }
+}
+
+/* Whose answer is owed whatever became of the state. */
+static bool is_answer(const struct out_item *it) {
+    return it->kind == OUT_REFUSED || it->kind == OUT_CHANGED;
 }
 
 static bool next_batch(struct outbox *o) {
@@ -219,17 +268,19 @@ static void deliver(struct outbox *o, bool state_only) {
     if (o->closed)
         return;
     for (;;) {
+        if (o->held)
+            return;
         if (!o->now || o->at >= o->now->items.n) {
             if (!next_batch(o))
                 return;
             continue;
         }
         const struct out_item *it = &o->now->items.p[o->at];
-        if (state_only && it->kind != OUT_ENTRY && it->kind != OUT_RESTORE)
+        if (state_only && it->kind != OUT_ENTRY && it->kind != OUT_RESTORE && it->kind != OUT_REACHED)
             return;
         o->at++;
         /* After a failed on_restore the owner has no state that entries could be applied to. */
-        if (o->restore_code == 0 || it->kind == OUT_REFUSED)
+        if (o->restore_code == 0 || is_answer(it))
             deliver_one(o, it, o->now->bytes.p + it->at);
     }
 }
@@ -241,6 +292,14 @@ void outbox_deliver(struct outbox *o) {
 /* Within journal_open the owner has no journal yet that it could answer to. The rest is on its way as a post. */
 void outbox_deliver_state(struct outbox *o) {
     deliver(o, true);
+}
+
+void outbox_restored(struct outbox *o, int code) {
+    if (!o->held)
+        return;
+    o->held = false;
+    o->restore_code = code;
+    outbox_deliver(o);
 }
 
 int outbox_restore_error(struct outbox *o, struct err *e) {

@@ -10,15 +10,9 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "base/mem.h"
 #include "io/journal/check.h"
-
-int dir_sync(const char *dir, struct err *e) {
-    autoclose int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0 || fsync(fd) < 0)
-        return err_sys(e, "%s", dir);
-    return 0;
-}
 
 static int fix_one(const char *dir, const struct check_fix *f, struct err *e) {
     autofree char *path = xasprintf("%s/%s", dir, f->name);
@@ -42,11 +36,12 @@ int check_repair(const char *dir, const struct check *c, struct err *e) {
     return c->fixes.n ? dir_sync(dir, e) : 0;
 }
 
-int check_mark_owner(const char *dir, uint64_t id, struct err *e) {
+int check_mark_owner(const char *dir, uint64_t id, bool joined, struct err *e) {
     autofree char *tmp = xasprintf("%s/tmp-" OWNER_FILE, dir);
     autofree char *path = xasprintf("%s/" OWNER_FILE, dir);
     char text[64];
-    int n = snprintf(text, sizeof(text), "spur journal 1\nmember %llu\n", (unsigned long long)id);
+    int n = snprintf(text, sizeof(text), "spur journal 1\nmember %llu\n%s", (unsigned long long)id,
+                     joined ? "joined\n" : "");
     autoclose int fd = open(tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (fd < 0)
         return err_sys(e, "%s", tmp);

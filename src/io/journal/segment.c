@@ -14,13 +14,13 @@
  * says the bad one was durable proves damage. That holds for a member that is alone. A follower's entries speak of
  * their leader's disk, so there the tail of the last segment is taken for torn, and the leader sends it again.
  */
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "base/mem.h"
 #include "io/journal/check.h"
 #include "io/journal/frame.h"
@@ -129,17 +129,15 @@ static int read_whole(const char *dir, const char *name, struct buf *out, struct
         return err_sys(e, "%s", path);
     if (st.st_size > FILE_BYTES_MAX)
         return err_set(e, E_CORRUPT, "%s: has %lld bytes, more than a segment can have", path, (long long)st.st_size);
+    /* What is read here counts as stored from now on. A write that was under way when the process was killed, or that
+     * failed, may be in memory alone. */
+    if (fdatasync(fd) < 0)
+        return err_sys(e, "%s", path);
     buf_reserve(out, (size_t)st.st_size + 1);
-    while (out->n < (size_t)st.st_size) {
-        ssize_t got = read(fd, out->p + out->n, (size_t)st.st_size - out->n);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            return err_sys(e, "%s", path);
-        if (got == 0)
-            break;
-        out->n += (size_t)got;
-    }
+    ssize_t got = fd_read(fd, out->p, (size_t)st.st_size);
+    if (got < 0)
+        return err_sys(e, "%s", path);
+    out->n = (size_t)got;
     return 0;
 }
 

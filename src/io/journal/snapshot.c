@@ -27,6 +27,10 @@ static void pin(struct instance *in, uint64_t raft_index, uint64_t raft_term) {
 int snapshot_begin(struct instance *in) {
     struct journal *j = in->j;
     raft_set_snapshot_threshold(&in->raft, j->snapshot_entries);
+    /* An instance that was opened after trouble with the disk reads again what the owner has had long ago: what the owner
+     * would pin now is of a later moment than this one. */
+    if (raft_last_applied(&in->raft) < j->delivered)
+        return -1;
     /* A pin of an instance that is gone may still be open; and who has seen no entry has nothing to keep. */
     return j->snap.pinned || in->put.open || j->owner_index == 0 || in->broken ? -1 : 0;
 }

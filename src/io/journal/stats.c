@@ -15,7 +15,7 @@ void stats_fini(struct journal *j) {
     pthread_mutex_destroy(&j->counts.lock);
 }
 
-static enum journal_role role_of(struct instance *in) {
+enum journal_role stats_role(struct instance *in) {
     if (!in || in->broken || !in->started)
         return JOURNAL_STARTING;
     switch (raft_state(&in->raft)) {
@@ -37,7 +37,7 @@ void stats_turn(struct journal *j) {
     pthread_mutex_unlock(&j->in_lock);
     pthread_mutex_lock(&j->counts.lock);
     struct journal_stats *s = &j->counts.s;
-    s->role = role_of(in);
+    s->role = stats_role(in);
     s->waiting = waiting;
     s->waiting_max = MAX(s->waiting_max, MAX(waiting, longest));
     s->disk_refuses = j->trouble.code != 0;

@@ -8,13 +8,11 @@
  * pause between the attempts.
  *
  * A reserve file is kept beside the log and given up where the disk is full and libraft needs a file for itself: to
- * become leader after a start, or to store the snapshot that lets the log be trimmed.
+ * become leader after a start, or to store the snapshot that lets the log be trimmed. What touches the disk is probe.c's.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "io/journal/inside.h"
 
@@ -23,7 +21,6 @@
 #define BARRIER_SLOW_MS 300
 #define REOPEN_MIN_MS 100
 #define REOPEN_MAX_MS 2000
-#define RESERVE_BYTES (SEGMENT_BYTES + (1u << 20))
 #define RESERVE_EVERY_MS 30000
 
 static uint64_t now_ms(struct journal *j) {
@@ -31,8 +28,7 @@ static uint64_t now_ms(struct journal *j) {
 }
 
 void trouble_init(struct journal *j) {
-    autofree char *path = xasprintf("%s/" RESERVE_FILE, j->dir);
-    j->trouble.reserve_there = access(path, F_OK) == 0;
+    j->trouble.reserve_there = reserve_is_there(j);
     j->trouble.reopen_ms = REOPEN_MIN_MS;
 }
 
@@ -63,30 +59,9 @@ void trouble_clear(struct journal *j) {
     turn_soon(j);
 }
 
-/* ---- the probe: does what libraft does to get a file for the log ---- */
+/* ---- the probe ---- */
 
-static void probe_work(uv_work_t *work) {
-    struct journal *j = work->data;
-    struct trouble *t = &j->trouble;
-    static const char block[4096];
-    t->probe_errno = 0;
-    t->probe_step = "make a file";
-    autoclose int fd = open(j->dir, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
-    if (fd < 0) {
-        t->probe_errno = errno;
-        return;
-    }
-    t->probe_step = "allocate a file of the log";
-    if ((t->probe_errno = posix_fallocate(fd, 0, SEGMENT_BYTES)) != 0)
-        return;
-    t->probe_step = "write to a file of the log";
-    ssize_t n = pwrite(fd, block, sizeof(block), 0);
-    if (n != (ssize_t)sizeof(block) || fdatasync(fd) < 0)
-        t->probe_errno = n >= 0 && n < (ssize_t)sizeof(block) ? ENOSPC : errno;
-}
-
-static void probe_done(uv_work_t *work, int status) {
-    struct journal *j = work->data;
+void trouble_probed(struct journal *j) {
     struct trouble *t = &j->trouble;
     t->probing = false;
     t->probed_ms = now_ms(j);
@@ -98,7 +73,7 @@ static void probe_done(uv_work_t *work, int status) {
         errno = t->probe_errno;
         int code = err_sys(&e, "%s: can't %s", j->dir, t->probe_step);
         trouble_set(j, code, e.text);
-        if (j->inst && code == E_FULL && (j->inst->barrier_open || j->inst->put.storing))
+        if (j->inst && code == E_FULL && (j->inst->barrier || j->inst->put.storing))
             trouble_free_reserve(j);
     } else if (t->probed_ms - t->held_since_ms > PATIENCE_MS) {
         trouble_set(j, E_FULL, journal_alone(j) ? "the log has no allocated room, though the disk has"
@@ -119,27 +94,12 @@ void trouble_no_room(struct journal *j) {
     if (t->probing || now_ms(j) - t->probed_ms < PROBE_EVERY_MS)
         return;
     t->probing = true;
-    t->work.data = j;
-    must(uv_queue_work(loop_uv(j->loop), &t->work, probe_work, probe_done) == 0);
+    probe_begin(j);
 }
 
 /* ---- the reserve ---- */
 
-static void reserve_work(uv_work_t *work) {
-    struct journal *j = work->data;
-    autofree char *tmp = xasprintf("%s/tmp-" RESERVE_FILE, j->dir);
-    autofree char *path = xasprintf("%s/" RESERVE_FILE, j->dir);
-    autoclose int fd = open(tmp, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-    if (fd < 0)
-        return;
-    /* Twice as much must be free: it is not to be what fills the disk. */
-    if (posix_fallocate(fd, 0, 2 * (off_t)RESERVE_BYTES) != 0 || ftruncate(fd, RESERVE_BYTES) < 0 ||
-        rename(tmp, path) < 0)
-        unlink(tmp);
-}
-
-static void reserve_done(uv_work_t *work, int status) {
-    struct journal *j = work->data;
+void trouble_reserved(struct journal *j) {
     j->trouble.reserving = false;
     j->trouble.reserved_ms = now_ms(j);
     trouble_init(j);
@@ -153,15 +113,13 @@ static void reserve_tick(struct journal *j) {
     if (t->reserved_ms && now_ms(j) - t->reserved_ms < RESERVE_EVERY_MS)
         return;
     t->reserving = true;
-    t->reserve_work.data = j;
-    must(uv_queue_work(loop_uv(j->loop), &t->reserve_work, reserve_work, reserve_done) == 0);
+    reserve_begin(j);
 }
 
 bool trouble_free_reserve(struct journal *j) {
     if (!j->trouble.reserve_there)
         return false;
-    autofree char *path = xasprintf("%s/" RESERVE_FILE, j->dir);
-    unlink(path);
+    reserve_remove(j);
     j->trouble.reserve_there = false;
     j->trouble.reserved_ms = now_ms(j);
     return true;
@@ -179,7 +137,7 @@ void trouble_tick(struct journal *j) {
     if (room && (in->ready || !leads) && !in->put.storing && (t->code != 0 || t->held_since_ms) &&
         j->waiting_at == j->waiting.n)
         trouble_clear(j);
-    bool barrier_slow = in->barrier_open && now_ms(j) - in->barrier_ms > BARRIER_SLOW_MS;
+    bool barrier_slow = in->barrier && now_ms(j) - in->barrier->begun_ms > BARRIER_SLOW_MS;
     if (!room && (t->held_since_ms || barrier_slow))
         trouble_no_room(j);
     reserve_tick(j);

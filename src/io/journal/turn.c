@@ -11,27 +11,51 @@
 
 /* ---- leadership ---- */
 
+/* libraft keeps the barrier of a leadership that was lost, and may answer it once its place in the log is committed, be it by
+ * another entry; the one of this leadership then goes without. So each is a request of its own, nobody waits for an old one before a new
+ * one is begun, and the answer to an old one is a reason for another. */
+static void barrier_free(struct barrier *b) {
+    *(b->prev ? &b->prev->next : &b->in->barriers) = b->next;
+    if (b->next)
+        b->next->prev = b->prev;
+    free(b);
+}
+
+void barriers_free(struct instance *in) {
+    while (in->barriers)
+        barrier_free(in->barriers);
+}
+
 static void on_barrier(struct raft_barrier *req, int status) {
-    struct instance *in = req->data;
-    in->barrier_open = false;
+    struct barrier *b = (struct barrier *)req;
+    struct instance *in = b->in;
+    uint64_t term = b->term;
+    in->barrier = NULL;
+    barrier_free(b);
     turn_soon(in->j);
     if (status != 0 || in->broken || in->closing || raft_state(&in->raft) != RAFT_LEADER ||
-        raft_current_term(&in->raft) != in->barrier_term)
+        raft_current_term(&in->raft) != term || (in->ready && in->lead_term == term))
         return;
     in->ready = true;
-    in->lead_term = in->barrier_term;
+    in->lead_term = term;
     in->j->told_leader = true;
-    out_leader(in->j->out, true, in->lead_term);
+    out_leader(in->j->out, true, term);
 }
 
 static void barrier_begin(struct instance *in) {
-    in->barrier = (struct raft_barrier){.data = in};
-    in->barrier_term = raft_current_term(&in->raft);
-    in->barrier_ms = (uint64_t)loop_now_ms(in->j->loop);
+    struct barrier *b = xnew(struct barrier);
+    *b = (struct barrier){.in = in, .next = in->barriers, .term = raft_current_term(&in->raft),
+                          .begun_ms = (uint64_t)loop_now_ms(in->j->loop)};
+    if (b->next)
+        b->next->prev = b;
+    in->barriers = b;
     /* Without the threshold it waits for room, and that makes libraft ask the disk for some. */
     raft_set_capacity_threshold(&in->raft, 0);
-    in->barrier_open = raft_barrier(&in->raft, &in->barrier, on_barrier) == 0;
+    bool begun = raft_barrier(&in->raft, &b->req, on_barrier) == 0;
     raft_set_capacity_threshold(&in->raft, CAPACITY_KIB_MIN);
+    in->barrier = begun ? b : NULL;
+    if (!begun)
+        barrier_free(b);
 }
 
 static void watch_leadership(struct journal *j) {
@@ -44,7 +68,10 @@ static void watch_leadership(struct journal *j) {
             in->ready = false;
         out_leader(j->out, false, in && !in->broken ? raft_current_term(&in->raft) : 0);
     }
-    if (leads && !same && !in->barrier_open && !j->stopping)
+    const struct barrier *b = in ? in->barrier : NULL;
+    /* Applied and not answered: something older of the same index had the answer. */
+    bool begun = leads && b && b->term == raft_current_term(&in->raft) && b->req.index > raft_last_applied(&in->raft);
+    if (leads && !same && !begun && !j->stopping)
         barrier_begin(in);
 }
 
@@ -71,6 +98,7 @@ static void instance_gone(struct journal *j) {
     int code = in->broken_code;
     char why[ERR_TEXT_MAX];
     memcpy(why, in->broken_text, sizeof(why));
+    change_instance_gone(j);
     instance_free(in);
     j->inst = NULL;
     snapshot_instance_gone(j);
@@ -117,9 +145,11 @@ static void on_late(struct loop_late *n) {
     take_answers(j);
     watch_leadership(j);
     submit_waiting(j);
+    change_turn(j);
     if (j->inst && may_close(j))
         instance_close(j->inst);
     stats_turn(j);
+    status_turn(j);
     outbox_flush(j->out);
     if (j->stopping && !j->inst && trouble_idle(j))
         stop_now(j);

@@ -3,9 +3,11 @@
  * A channel: requests wait here while there is no connection, and one is looked for.
  */
 #include <string.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 #include "io/rpc/client.h"
+#include "io/tls/tls.h"
 
 void channel_unref(struct rpc_channel *ch) {
     if (--ch->refs)
@@ -36,9 +38,13 @@ int rpc_channel_new(struct loop *l, const struct rpc_channel_conf *conf, struct 
     ch->l = l;
     ch->addresses = addresses;
     ch->n = n;
+    if (conf->connector)
+        ch->connector = *conf->connector;
     ch->conf.connect_ms = or_default(conf->connect_ms, 10000);
-    ch->conf.ping_ms = or_default(conf->ping_ms, 10000);
-    ch->conf.ping_timeout_ms = or_default(conf->ping_timeout_ms, 5000);
+    ch->conf.greet_ms = or_default(conf->greet_ms, n > 1 ? 500 : ch->conf.connect_ms);
+    ch->conf.ping_ms = or_default(conf->ping_ms, n > 1 ? 1000 : 10000);
+    ch->conf.ping_timeout_ms = or_default(conf->ping_timeout_ms, n > 1 ? 1000 : 5000);
+    ch->tls = conf->tls;
     ch->conf.max_message = conf->max_message ? conf->max_message : 64 << 20;
     must(nghttp2_session_callbacks_new(&ch->callbacks) == 0);
     client_callbacks_set(ch->callbacks);
@@ -84,7 +90,7 @@ static struct rpc_request *waited_for_last_dial(const struct rpc_channel *ch) {
     return NULL;
 }
 
-static void on_dialled(void *arg, struct sock *sock, size_t which, const struct err *why) {
+static void on_dialled(void *arg, struct sock *sock, size_t which, bool is_tls, const struct err *why) {
     struct rpc_channel *ch = arg;
     ch->dial = NULL;
     ch->dials++;
@@ -92,6 +98,8 @@ static void on_dialled(void *arg, struct sock *sock, size_t which, const struct 
     if (sock) {
         ch->next = which;
         ch->current = client_conn_new(ch, sock, which);
+        ch->current->is_plain = !is_tls && !ch->connector.begin && !ch->addresses[which].is_unix;
+        ch->current->generation = tls_generation(ch->tls);
         channel_kick(ch);
     } else {
         ch->next = (which + 1) % ch->n;
@@ -102,11 +110,47 @@ static void on_dialled(void *arg, struct sock *sock, size_t which, const struct 
     }
 }
 
+static void on_connected(void *arg, int fd, const struct err *why) {
+    struct rpc_channel *ch = arg;
+    struct err e;
+    struct sock *sock = NULL;
+    ch->connecting = NULL;
+    if (fd >= 0) {
+        sock = sock_new(ch->l, false);
+        int rc = uv_tcp_open(&sock->tcp, fd);
+        if (rc < 0) {
+            close(fd);
+            sock_close(sock);
+            sock = NULL;
+            err_set(&e, E_SYS, "%s", uv_strerror(rc));
+            why = &e;
+        }
+    }
+    on_dialled(ch, sock, 0, false, sock ? NULL : why);
+}
+
+static void connect_somewhere(struct rpc_channel *ch) {
+    if (!ch->connector.begin)
+        ch->dial = dial_start(ch->l, ch->addresses, ch->n, ch->next, ch->tls, ch->conf.connect_ms, on_dialled, ch);
+    else if (!ch->connecting)
+        ch->connecting = ch->connector.begin(ch->connector.impl, ch->conf.connect_ms, on_connected, ch);
+}
+
+/* Gets no new calls, and is closed behind the last one. */
+static void leave(struct rpc_channel *ch, struct client_conn *cc) {
+    channel_conn_lost(ch, cc);
+    cc->is_left = true;
+    if (!cc->requests)
+        conn_close(&cc->c, E_UNREACHABLE, "connection closed");
+}
+
 void channel_kick(struct rpc_channel *ch) {
     if (ch->freed)
         return;
     if (ch->current && client_conn_is_stale(ch->current))
         channel_conn_lost(ch, ch->current);
+    if (ch->current && ch->current->is_plain && tls_mode(ch->tls) != TLS_OFF && ch->current->generation != tls_generation(ch->tls))
+        leave(ch, ch->current); /* [tls] mode has changed since */
     bool is_needed = false;
     for (struct rpc_request *r = ch->waiting, *next; r; r = next) {
         next = r->next;
@@ -117,7 +161,7 @@ void channel_kick(struct rpc_channel *ch) {
             request_submit(r, ch->current);
     }
     if (is_needed && !ch->current && !ch->dial)
-        ch->dial = dial_start(ch->l, ch->addresses, ch->n, ch->next, ch->conf.connect_ms, on_dialled, ch);
+        connect_somewhere(ch);
 }
 
 void channel_conn_lost(struct rpc_channel *ch, struct client_conn *cc) {
@@ -125,6 +169,13 @@ void channel_conn_lost(struct rpc_channel *ch, struct client_conn *cc) {
         return;
     ch->current = NULL;
     ch->next = (cc->which + 1) % ch->n;
+}
+
+void channel_ended(struct rpc_channel *ch, struct client_conn *cc, int code) {
+    if (ch->n > 1 && ch->current == cc && (code == E_NOT_LEADER || code == E_STOPPING || code == E_DEADLINE)) {
+        channel_conn_lost(ch, cc);
+        cc->is_left = true;
+    }
 }
 
 const char *rpc_channel_address(const struct rpc_channel *ch) {
@@ -149,6 +200,9 @@ void rpc_channel_free(struct rpc_channel *ch) {
         rpc_cancel(r);
     dial_cancel(ch->dial);
     ch->dial = NULL;
+    if (ch->connecting)
+        ch->connector.cancel(ch->connector.impl, ch->connecting);
+    ch->connecting = NULL;
     while (ch->conns)
         conn_close(&ch->conns->c, E_CANCELLED, "channel closed");
     channel_unref(ch);

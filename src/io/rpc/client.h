@@ -11,7 +11,7 @@
 #define SPUR_IO_RPC_CLIENT_H
 
 #include "base/arena.h"
-#include "io/rpc/address.h"
+#include "io/loop/address.h"
 #include "io/rpc/conn.h"
 #include "io/rpc/dial.h"
 #include "io/rpc/header.h"
@@ -35,10 +35,14 @@ struct rpc_channel {
     struct address *addresses;
     size_t n, at, next;          /* `at`: connected to, or tried last; `next`: where to begin */
     struct dial *dial;
+    struct rpc_connector connector; /* begin NULL: none */
+    struct tls *tls;
+    void *connecting;
     struct client_conn *current; /* takes new requests; NULL: none does */
     struct client_conn *conns;   /* all, also those that the server is winding down */
     struct rpc_request *waiting, *waiting_last; /* for a connection, or for their owners */
     uint64_t dials;                             /* that have ended */
+    uint64_t silences;                          /* connections in a row that were given up because nothing came */
     struct rpc_request *free_requests;
     size_t n_free_requests;
     nghttp2_session_callbacks *callbacks;
@@ -52,6 +56,9 @@ struct client_conn {
     struct rpc_request *requests;
     size_t which;    /* its address */
     bool is_up;      /* the server's settings came */
+    bool is_plain;   /* over TCP, without TLS */
+    unsigned generation; /* of the TLS that it was dialled with */
+    bool is_left;    /* gets no new requests, and is closed behind the last one */
     bool is_pinging;
     uint64_t pinged_ms;
     struct loop_timer *watch; /* runs while there are requests */
@@ -92,6 +99,8 @@ void channel_dequeue(struct rpc_channel *ch, struct rpc_request *r);
 void channel_kick(struct rpc_channel *ch); /* sends what waits, or sees to a connection */
 void channel_unref(struct rpc_channel *ch);
 void channel_conn_lost(struct rpc_channel *ch, struct client_conn *cc); /* takes no new requests any more */
+/* How a request ended, before it leaves its connection: another address may do better. */
+void channel_ended(struct rpc_channel *ch, struct client_conn *cc, int code);
 
 /* client_session.c */
 struct client_conn *client_conn_new(struct rpc_channel *ch, struct sock *sock, size_t which);

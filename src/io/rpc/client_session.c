@@ -50,6 +50,8 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
     CONN_ALIVE(&cc->c);
     if (frame->hd.type == NGHTTP2_SETTINGS)
         cc->is_up = true;
+    if (frame->hd.type == NGHTTP2_HEADERS) /* it does not only hear, it answers */
+        cc->ch->silences = 0;
     if (frame->hd.type == NGHTTP2_GOAWAY) { /* what it never saw, nghttp2 closes as refused */
         channel_conn_lost(cc->ch, cc);
         channel_kick(cc->ch);
@@ -110,15 +112,23 @@ static void watch_in(struct client_conn *cc, uint64_t due_ms) {
     cc->watch = loop_timer_start(cc->c.loop, due_ms > now ? due_ms - now : 1, on_watch, cc);
 }
 
+/* A bound of the configuration: longer where all addresses were silent before. */
+static uint64_t patient(const struct rpc_channel *ch, uint64_t ms) {
+    uint64_t rounds = MIN(ch->silences / ch->n, (uint64_t)5);
+    return ch->n > 1 ? MIN(ms << rounds, MAX(ms, (uint64_t)10000)) : ms;
+}
+
 /* Looks whether the server is alive: its settings have come, and something does while requests are open. Any byte
  * counts as an answer to a ping. */
 static void on_watch(void *arg) {
     struct client_conn *cc = arg;
-    const struct rpc_channel_conf *conf = &cc->ch->conf;
-    const char *who = cc->ch->addresses[cc->which].text;
-    uint64_t now = conn_now(&cc->c);
+    struct rpc_channel *ch = cc->ch;
+    const char *who = ch->addresses[cc->which].text;
+    uint64_t now = conn_now(&cc->c), greet_ms = patient(ch, ch->conf.greet_ms), ping_ms = patient(ch, ch->conf.ping_ms),
+             pong_ms = patient(ch, ch->conf.ping_timeout_ms);
     cc->watch = NULL;
-    if (!cc->is_up && now >= cc->c.opened_ms + conf->connect_ms) {
+    if (!cc->is_up && now >= cc->c.opened_ms + greet_ms) {
+        ch->silences++;
         conn_close(&cc->c, E_UNREACHABLE, "Unable to contact %s: it doesn't speak", who);
         return;
     }
@@ -126,18 +136,19 @@ static void on_watch(void *arg) {
         return;
     if (cc->is_pinging && cc->c.received_ms >= cc->pinged_ms)
         cc->is_pinging = false;
-    if (cc->is_pinging && now >= cc->pinged_ms + conf->ping_timeout_ms) {
+    if (cc->is_pinging && now >= cc->pinged_ms + pong_ms) {
+        ch->silences++;
         conn_close(&cc->c, E_UNREACHABLE, "Unable to contact %s: no answer to a ping", who);
         return;
     }
-    if (!cc->is_pinging && now >= cc->c.received_ms + conf->ping_ms) {
+    if (!cc->is_pinging && now >= cc->c.received_ms + ping_ms) {
         cc->is_pinging = true;
         cc->pinged_ms = now;
         nghttp2_submit_ping(cc->c.session, 0, NULL);
         conn_dirty(&cc->c);
     }
-    uint64_t due = cc->is_pinging ? cc->pinged_ms + conf->ping_timeout_ms : cc->c.received_ms + conf->ping_ms;
-    watch_in(cc, cc->is_up ? due : MIN(due, cc->c.opened_ms + conf->connect_ms));
+    uint64_t due = cc->is_pinging ? cc->pinged_ms + pong_ms : cc->c.received_ms + ping_ms;
+    watch_in(cc, cc->is_up ? due : MIN(due, cc->c.opened_ms + greet_ms));
 }
 
 void client_conn_add(struct client_conn *cc, struct rpc_request *r) {
@@ -151,7 +162,7 @@ void client_conn_add(struct client_conn *cc, struct rpc_request *r) {
         uint64_t now = conn_now(&cc->c);
         cc->c.received_ms = MAX(cc->c.received_ms, now);
         cc->is_pinging = false;
-        watch_in(cc, now + MIN(cc->ch->conf.ping_ms, cc->is_up ? UINT64_MAX : cc->ch->conf.connect_ms));
+        watch_in(cc, now + patient(cc->ch, MIN(cc->ch->conf.ping_ms, cc->is_up ? UINT64_MAX : cc->ch->conf.greet_ms)));
     }
 }
 

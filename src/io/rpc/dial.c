@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "io/rpc/dial.h"
 
+#include <fcntl.h>
 #include <netdb.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,6 +9,7 @@
 
 #include "base/mem.h"
 #include "base/vec.h"
+#include "io/tls/tls.h"
 
 struct attempt {
     union {
@@ -16,8 +18,11 @@ struct attempt {
     };
     struct dial *d; /* NULL: nobody waits for it any more */
     struct attempt *next;
-    struct sock *sock; /* NULL: a look-up */
+    struct sock *sock;     /* that connects */
+    struct tls_wrap *wrap; /* that shakes hands; neither: a look-up */
+    struct sockaddr_storage sa;
     size_t which;
+    bool is_plain;
 };
 
 /* Where to connect to next: what look-ups found comes before further addresses of the list. */
@@ -29,6 +34,7 @@ struct found {
 struct dial {
     struct loop *l;
     const struct address *addresses;
+    struct tls *tls;
     size_t n, first, taken; /* `taken` of the list in this pass */
     bool is_second_pass;
     VEC(struct found) found;
@@ -45,10 +51,14 @@ static void attempts_forget(struct dial *d) {
     for (struct attempt *a = d->live, *next; a; a = next) {
         next = a->next;
         a->d = NULL;
-        if (a->sock)
+        if (a->wrap) {
+            tls_cancel(a->wrap);
+            free(a);
+        } else if (a->sock) {
             sock_close(a->sock); /* its callback comes with ECANCELED */
-        else
+        } else {
             uv_cancel((uv_req_t *)&a->lookup);
+        }
     }
     d->live = NULL;
 }
@@ -63,14 +73,14 @@ void dial_cancel(struct dial *d) {
     free(d);
 }
 
-static void finish(struct dial *d, struct sock *sock, size_t which, const struct err *why) {
+static void finish(struct dial *d, struct sock *sock, size_t which, bool is_tls, const struct err *why) {
     dial_fn fn = d->fn;
     void *arg = d->arg;
     struct err copy;
     if (why)
         copy = *why;
     dial_cancel(d);
-    fn(arg, sock, which, why ? &copy : NULL);
+    fn(arg, sock, which, is_tls, why ? &copy : NULL);
 }
 
 static void note_failure(struct dial *d, size_t which, const char *why) {
@@ -93,13 +103,61 @@ static void attempt_unlink(struct attempt *a) {
     *at = a->next;
 }
 
+/* ---- TLS ---- */
+
+static void connect_to(struct dial *d, const struct sockaddr *sa, size_t which, bool is_plain);
+
+static void on_wrapped(void *arg, int fd, const struct err *why) {
+    struct attempt *a = arg;
+    struct dial *d = a->d;
+    attempt_unlink(a);
+    if (fd >= 0) {
+        struct sock *sock = sock_new(d->l, true);
+        must(uv_pipe_open(&sock->pipe, fd) == 0);
+        finish(d, sock, a->which, true, NULL);
+    } else if ((why->code == E_TLS || why->code == E_UNREACHABLE) && tls_mode(d->tls) == TLS_ACCEPT) { /* or that breaks too */
+        connect_to(d, (struct sockaddr *)&a->sa, a->which, true);
+        if (!d->live)
+            step(d);
+    } else {
+        note_failure(d, a->which, why->text);
+        if (why->code == E_NO_PROOF || why->code == E_TLS)
+            d->last.code = why->code; /* waiting doesn't help */
+        step(d);
+    }
+    free(a);
+}
+
+/* The callback of its connecting is on the stack. */
+static void shake_hands(struct attempt *a) {
+    struct dial *d = a->d;
+    uv_tcp_nodelay(&a->sock->tcp, 1);
+    int fd = fcntl(sock_fd(a->sock), F_DUPFD_CLOEXEC, 0);
+    sock_close(a->sock);
+    a->sock = NULL;
+    if (fd >= 0) {
+        a->wrap = tls_connect(d->tls, d->l, fd, d->addresses[a->which].host, on_wrapped, a);
+        return;
+    }
+    note_failure(d, a->which, "no descriptor is free");
+    attempt_unlink(a);
+    free(a);
+    step(d);
+}
+
+/* ---- connecting ---- */
+
 static void on_connected(uv_connect_t *req, int status) {
     struct attempt *a = (struct attempt *)req;
     struct dial *d = a->d;
+    if (d && status == 0 && !a->is_plain) {
+        shake_hands(a);
+        return;
+    }
     if (d) {
         attempt_unlink(a);
         if (status == 0) {
-            finish(d, a->sock, a->which, NULL);
+            finish(d, a->sock, a->which, false, NULL);
         } else {
             sock_close(a->sock);
             note_failure(d, a->which, uv_strerror(status));
@@ -109,9 +167,12 @@ static void on_connected(uv_connect_t *req, int status) {
     free(a);
 }
 
-static void connect_to(struct dial *d, const struct sockaddr *sa, size_t which) {
+static void connect_to(struct dial *d, const struct sockaddr *sa, size_t which, bool is_plain) {
     struct attempt *a = attempt_new(d, which);
     bool is_unix = sa->sa_family == AF_UNIX;
+    a->is_plain = is_unix || is_plain || tls_mode(d->tls) == TLS_OFF;
+    if (!is_unix)
+        memcpy(&a->sa, sa, sa->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in));
     a->sock = sock_new(d->l, is_unix);
     if (is_unix) {
         uv_pipe_connect(&a->connect, &a->sock->pipe, ((const struct sockaddr_un *)sa)->sun_path, on_connected);
@@ -177,7 +238,7 @@ static void take_next(struct dial *d) {
     size_t which = (d->first + d->taken++) % d->n;
     const struct address *a = &d->addresses[which];
     if (a->is_numeric)
-        connect_to(d, (const struct sockaddr *)&a->sa, which);
+        connect_to(d, (const struct sockaddr *)&a->sa, which, false);
     else if (strcasecmp(a->host, "localhost") == 0)
         found_localhost(d, which);
     else
@@ -202,7 +263,7 @@ static void step(struct dial *d) {
         if (d->found.n) {
             struct found f = d->found.p[0];
             vec_remove(&d->found, 0);
-            connect_to(d, (struct sockaddr *)&f.sa, f.which);
+            connect_to(d, (struct sockaddr *)&f.sa, f.which, false);
         } else if (d->taken < d->n) {
             take_next(d);
         } else {
@@ -216,7 +277,7 @@ static void step(struct dial *d) {
         d->taken = 0;
         wait_then_step(d, DIAL_AGAIN_MS);
     } else if (!d->live) {
-        finish(d, NULL, (d->first + d->n - 1) % d->n, &d->last);
+        finish(d, NULL, (d->first + d->n - 1) % d->n, false, &d->last);
     }
 }
 
@@ -225,16 +286,17 @@ static void on_whole(void *arg) {
     d->whole = NULL;
     size_t which = d->live ? d->live->which : d->first;
     note_failure(d, which, "no answer");
-    finish(d, NULL, which, &d->last);
+    finish(d, NULL, which, false, &d->last);
 }
 
-struct dial *dial_start(struct loop *l, const struct address *addresses, size_t n, size_t first, uint64_t timeout_ms,
-                        dial_fn fn, void *arg) {
+struct dial *dial_start(struct loop *l, const struct address *addresses, size_t n, size_t first, struct tls *tls,
+                        uint64_t timeout_ms, dial_fn fn, void *arg) {
     struct dial *d = xnew(struct dial);
     d->l = l;
     d->addresses = addresses;
     d->n = n;
     d->first = first;
+    d->tls = tls;
     d->fn = fn;
     d->arg = arg;
     d->whole = loop_timer_start(l, timeout_ms, on_whole, d);

@@ -87,6 +87,8 @@ void call_headers_done(struct rpc_call *c) {
         call_give_up(c, E_TOO_BIG, "Metadata is larger than the limit of %d bytes", HEADER_LIST_MAX);
     else if (!c->method)
         call_give_up(c, E_METHOD, "Unknown method %.200s", c->path ? c->path : "");
+    else if (c->peer.is_refused)
+        call_give_up(c, E_TLS, "%s", err_sentence(E_TLS));
     else if (c->encoding && strcmp(c->encoding, "identity") != 0)
         call_give_up(c, E_UNSUPPORTED, "Compression '%.32s' is not supported", c->encoding);
     else

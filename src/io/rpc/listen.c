@@ -11,8 +11,9 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "io/rpc/address.h"
+#include "io/loop/address.h"
 #include "io/rpc/server.h"
+#include "io/tls/tls.h"
 
 enum { BACKLOG = 1024 };
 
@@ -60,10 +61,24 @@ static void on_connection(uv_stream_t *h, int status) {
     peer_fill(&peer, sock);
     if (!ls->path)
         uv_tcp_keepalive(&sock->tcp, 1, 60);
-    if (s->conf.on_other)
+    if (s->conf.on_other || (!ls->path && tls_mode(s->conf.tls) != TLS_OFF))
         greet(s, sock, &peer);
     else
         server_conn_add(s, sock, &peer);
+}
+
+void rpc_server_adopt(struct rpc_server *s, int fd, uint32_t member_id, const char *address) {
+    struct rpc_peer peer = {.member_id = member_id};
+    snprintf(peer.address, sizeof(peer.address), "%s", address);
+    struct sock *sock = sock_new(s->l, false);
+    if (uv_tcp_open(&sock->tcp, fd) < 0) {
+        close(fd);
+        sock_close(sock);
+    } else if (s->draining || !server_make_room(s)) {
+        sock_close(sock);
+    } else {
+        server_conn_add(s, sock, &peer);
+    }
 }
 
 static void add(struct rpc_server *s, struct sock *sock, struct listener *ls) {

@@ -76,6 +76,8 @@ static void leave_conn(struct rpc_request *r) {
     cc->c.out_bytes -= outq_pending(&r->out);
     client_conn_remove(cc, r);
     r->stream = 0;
+    if (cc->is_left && !cc->requests && !cc->c.dead)
+        conn_close(&cc->c, E_CANCELLED, "left for another address");
 }
 
 void request_finish(struct rpc_request *r, int code, const struct err *why, const void *message, size_t n) {
@@ -83,6 +85,8 @@ void request_finish(struct rpc_request *r, int code, const struct err *why, cons
     r->is_finished = true;
     loop_timer_stop(r->timer);
     loop_late_cancel(&r->late);
+    if (r->conn)
+        channel_ended(r->ch, r->conn, code);
     if (r->conn)
         leave_conn(r);
     else

@@ -22,6 +22,7 @@
 #include "base/err.h"
 
 struct loop;
+struct tls;
 
 /* ------------------------------------------------------------------ server */
 
@@ -34,6 +35,9 @@ struct rpc_peer {
     gid_t gid;
     pid_t pid;
     char address[64];    /* "127.0.0.1:5123", "[::1]:5123" or "unix" */
+    uint32_t member_id;  /* of rpc_server_adopt: what was proven before the first byte of gRPC; 0: nothing */
+    bool is_tls;
+    bool is_refused;     /* in plain, where TLS is required: calls end with E_TLS, and a second protocol's owner says so */
 };
 
 /* A method. `start` is called once the first (for a unary method: the one, whole) message is there; for streams_in with
@@ -62,10 +66,11 @@ struct rpc_server_conf {
     size_t n_descriptors;
     /* A second protocol on the same port, known by its first bytes; NULL: none. A connection that begins with them is
      * on_other's, as a descriptor that does not block, with what was read behind them (at most RPC_OTHER_REST bytes). */
-    void (*on_other)(void *arg, int fd, const char *peer, const void *rest, size_t n_rest);
+    void (*on_other)(void *arg, int fd, const struct rpc_peer *peer, const void *rest, size_t n_rest);
     void *other_arg;
     const char *other_magic; /* borrowed */
     size_t n_other_magic;
+    struct tls *tls; /* of connections over TCP (io/tls/tls.h); borrowed; NULL: off */
 };
 #define RPC_OTHER_REST 4096
 
@@ -74,6 +79,11 @@ struct rpc_server *rpc_server_new(struct loop *l, const struct rpc_server_conf *
 /* "[::]:6817", "0.0.0.0:6817", "host:port" (port 0: any), "unix:/path" (mode 0666, a stale socket is replaced, a live
  * one is refused). [::] takes IPv4 too, and falls back to 0.0.0.0 where the machine has no IPv6. out_port may be NULL. */
 int rpc_server_listen(struct rpc_server *s, const char *address, uint16_t *out_port, struct err *e);
+/* Serves a connection that was made elsewhere; takes the descriptor. `member_id`: of rpc_peer. Gone at once where the
+ * server takes no more. */
+void rpc_server_adopt(struct rpc_server *s, int fd, uint32_t member_id, const char *address);
+/* Asks clients that are connected over TCP in plain to connect anew, when their calls are done: TLS is required now. */
+void rpc_server_retire_plain(struct rpc_server *s);
 void rpc_server_set_serving(struct rpc_server *s, bool serving); /* what Health answers */
 /* Stops listening at once, sends GOAWAY, lets calls end for at most grace_ms, then calls done (may be NULL). */
 void rpc_server_drain(struct rpc_server *s, uint64_t grace_ms, void (*done)(void *arg), void *arg);
@@ -115,16 +125,32 @@ void rpc_trailer(struct rpc_call *c, const char *name, const char *value);
 /* A channel to one of several addresses. It connects at the first call, moves to the next address when one can't be
  * reached, and keeps the connection until it breaks. Calls wait for a connection at most connect_ms over all
  * addresses. A call that certainly was not processed (connection refused, GOAWAY above its id, REFUSED_STREAM) is
- * retried by itself once; any other broken call fails with E_UNREACHABLE and its caller decides. */
+ * retried by itself once; any other broken call fails with E_UNREACHABLE and its caller decides.
+ *
+ * Where there are several addresses, one that hangs is left for the next: a connection that says nothing at all, one
+ * that answers no ping, and one whose call ends with E_NOT_LEADER, E_STOPPING or E_DEADLINE gets no new calls. The bounds
+ * are short then, and double each time that all addresses were silent in turn: a machine that is slow everywhere is
+ * waited for. */
 struct rpc_channel;
 struct rpc_request;
 
+/* Instead of connecting to an address: fn once, later, with a descriptor, or with -1 and why. */
+typedef void (*rpc_connected_fn)(void *arg, int fd, const struct err *why);
+struct rpc_connector {
+    void *(*begin)(void *impl, uint64_t timeout_ms, rpc_connected_fn fn, void *arg);
+    void (*cancel)(void *impl, void *handle); /* before fn was called: it won't be */
+    void *impl;
+};
+
 struct rpc_channel_conf {
+    const struct rpc_connector *connector; /* copied; NULL: the targets are dialled. With one, targets is a name only */
     const char *targets;      /* "host:port,host:port" with or without "http://", or "unix:/path"; copied */
     uint64_t connect_ms;      /* default 10,000 where 0 */
-    uint64_t ping_ms;         /* HTTP/2 ping while calls are open; default 10,000 */
-    uint64_t ping_timeout_ms; /* no answer: the connection is closed; default 5,000 */
+    uint64_t greet_ms;        /* the server's first bytes on a new connection; default connect_ms, with several 500 */
+    uint64_t ping_ms;         /* HTTP/2 ping while calls are open; default 10,000, with several addresses 1,000 */
+    uint64_t ping_timeout_ms; /* no answer: the connection is closed; default 5,000, with several 1,000 */
     uint32_t max_message;     /* default 64 MiB */
+    struct tls *tls;          /* for targets over TCP; borrowed; NULL: off. A connector sees to it itself */
 };
 
 int rpc_channel_new(struct loop *l, const struct rpc_channel_conf *conf, struct rpc_channel **out, struct err *e);
@@ -154,9 +180,5 @@ bool rpc_request_was_sent(const struct rpc_request *r);
 
 /* The address that the channel is connected to, or tried last. Borrowed. */
 const char *rpc_channel_address(const struct rpc_channel *ch);
-
-/* Splits "http://h:p,h2:p2" into "h:p" strings, adding `default_port` where there is none. For conf files and flags.
- * E_SYNTAX with what is wrong. The caller frees *out (one block). */
-int rpc_addresses_parse(const char *text, uint16_t default_port, char ***out, size_t *out_n, struct err *e);
 
 #endif

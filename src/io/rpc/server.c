@@ -263,6 +263,21 @@ void rpc_server_set_serving(struct rpc_server *s, bool serving) {
     health_changed(s);
 }
 
+static void say_goodbye(struct server_conn *sc) {
+    sc->drain = DRAIN_NOTICE;
+    sc->notice_ms = conn_now(&sc->c);
+    nghttp2_submit_shutdown_notice(sc->c.session);
+    nghttp2_submit_ping(sc->c.session, 0, NULL);
+    conn_dirty(&sc->c);
+}
+
+/* Those of members are io/peer's. */
+void rpc_server_retire_plain(struct rpc_server *s) {
+    for (struct server_conn *sc = s->conns; sc; sc = sc->next)
+        if (!sc->peer.is_tls && !sc->peer.is_local && !sc->peer.member_id && sc->is_up && sc->drain == DRAIN_NOT)
+            say_goodbye(sc);
+}
+
 /* A call that its owner has not ended. Owners are called in between, so nothing is remembered but which connections
  * are done with. */
 static struct rpc_call *call_left(struct rpc_server *s) {
@@ -311,11 +326,7 @@ void rpc_server_drain(struct rpc_server *s, uint64_t grace_ms, void (*done)(void
             conn_close(&sc->c, E_STOPPING, "the server stops");
             continue;
         }
-        sc->drain = DRAIN_NOTICE;
-        sc->notice_ms = conn_now(&sc->c);
-        nghttp2_submit_shutdown_notice(sc->c.session);
-        nghttp2_submit_ping(sc->c.session, 0, NULL);
-        conn_dirty(&sc->c);
+        say_goodbye(sc);
     }
     loop_timer_stop(s->tick);
     s->tick = NULL;

@@ -16,8 +16,9 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "io/sql/inside.h"
 
-enum { BUSY_TIMEOUT_MS = 5000, TEXT_SHOWN = 120 };
+enum { TEXT_SHOWN = 120 };
 
 struct sql {
     sqlite3 *db;
@@ -58,7 +59,7 @@ static int code_of(sqlite3 *db, int code) {
     }
 }
 
-static int fail(sqlite3 *db, int code, const char *doing, const char *what, struct err *e) {
+int sql_fail(sqlite3 *db, int code, const char *doing, const char *what, struct err *e) {
     must(code != SQLITE_NOMEM && code != SQLITE_MISUSE);
     return err_set(e, code_of(db, code), "%s %.*s: %s", doing, TEXT_SHOWN, what,
                    db ? sqlite3_errmsg(db) : sqlite3_errstr(code));
@@ -73,11 +74,11 @@ static void make_private(const char *path) {
 
 static int set_up(sqlite3 *db, const char *path, enum sql_mode mode, struct err *e) {
     sqlite3_extended_result_codes(db, 1);
-    sqlite3_busy_timeout(db, BUSY_TIMEOUT_MS);
+    sqlite3_busy_timeout(db, SQL_BUSY_TIMEOUT_MS);
     const char *text = mode == SQL_WRITE ? "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON;"
                                          : "PRAGMA query_only=ON; SELECT count(*) FROM sqlite_schema;";
     int code = sqlite3_exec(db, text, NULL, NULL, NULL);
-    return code ? fail(db, code, "cannot open", path, e) : 0;
+    return code ? sql_fail(db, code, "cannot open", path, e) : 0;
 }
 
 int sql_open(const char *path, enum sql_mode mode, struct sql **out, struct err *e) {
@@ -91,7 +92,7 @@ int sql_open(const char *path, enum sql_mode mode, struct sql **out, struct err 
     sqlite3 *db = NULL;
     int code = sqlite3_open_v2(path, &db, flags, NULL);
     must(db);
-    int r = code ? fail(db, code, "cannot open", path, e) : set_up(db, path, mode, e);
+    int r = code ? sql_fail(db, code, "cannot open", path, e) : set_up(db, path, mode, e);
     if (r) {
         sqlite3_close(db);
         return r;
@@ -111,7 +112,7 @@ void sql_close(struct sql *s) {
 
 int sql_exec(struct sql *s, const char *text, struct err *e) {
     int code = sqlite3_exec(s->db, text, NULL, NULL, NULL);
-    return code ? fail(s->db, code, "running", text, e) : 0;
+    return code ? sql_fail(s->db, code, "running", text, e) : 0;
 }
 
 int sql_prepare(struct sql *s, const char *text, struct sql_stmt **out, struct err *e) {
@@ -119,7 +120,7 @@ int sql_prepare(struct sql *s, const char *text, struct sql_stmt **out, struct e
     const char *rest;
     int code = sqlite3_prepare_v3(s->db, text, -1, SQLITE_PREPARE_PERSISTENT, &st, &rest);
     if (code)
-        return fail(s->db, code, "preparing", text, e);
+        return sql_fail(s->db, code, "preparing", text, e);
     while (*rest && (isspace((unsigned char)*rest) || *rest == ';'))
         rest++;
     if (!st || *rest) {
@@ -158,7 +159,7 @@ int sql_step(struct sql_stmt *p, struct err *e) {
         return 1;
     int r = 0;
     if (code != SQLITE_DONE)
-        r = fail(sqlite3_db_handle(p->st), code, "running", sqlite3_sql(p->st), e);
+        r = sql_fail(sqlite3_db_handle(p->st), code, "running", sqlite3_sql(p->st), e);
     sqlite3_reset(p->st);
     return r;
 }

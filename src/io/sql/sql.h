@@ -22,6 +22,15 @@ int sql_open(const char *path, enum sql_mode mode, struct sql **out, struct err 
 void sql_close(struct sql *db); /* takes NULL */
 int sql_exec(struct sql *db, const char *text, struct err *e); /* several statements, no rows */
 
+/* Copies the database as it is at one moment into a new file; whoever keeps that syncs it. Others go on writing: they neither wait nor make
+ * it begin again. Blocks: for a worker. `progress` (or NULL) is told how many bytes are copied, may sleep, and ends it with
+ * what is not 0; then and on any failure there is no file. */
+typedef int (*sql_progress_fn)(void *arg, uint64_t bytes, struct err *e);
+int sql_copy(const char *from, const char *to, sql_progress_fn progress, void *arg, struct err *e);
+/* Puts the file `from` (made by sql_copy, or any whole database) in the place of `path`, whole or not at all, on disk when this
+ * returns. No handle of ours on `path` may be open; other readers go on with what they have. E_BUSY: they hold it. */
+int sql_replace(const char *from, const char *path, struct err *e);
+
 int sql_prepare(struct sql *db, const char *text, struct sql_stmt **out, struct err *e);
 void sql_stmt_free(struct sql_stmt *st); /* takes NULL */
 void sql_bind_i64(struct sql_stmt *st, int i, int64_t v); /* parameters count from 1 */

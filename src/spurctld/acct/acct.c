@@ -16,6 +16,7 @@
 #include "spurctld/acct/schema.h"
 
 #define RETRY_MS 1000u
+#define REPLACE_WAIT_MS 20u
 
 struct row {
     uint64_t index;
@@ -37,7 +38,8 @@ struct acct {
     struct sql *db;         /* the worker's while a batch is out */
     struct sql_stmt *insert, *insert_step, *mark;
     rows next, out;         /* collected; being written */
-    bool is_out;
+    rows later;             /* collected while the file is held */
+    bool is_out, is_held;
     struct host_timer *timer; /* of the next batch */
     uint64_t flushed;
     VEC(struct waiter) waiters;
@@ -68,6 +70,15 @@ static int open_db(struct acct *a, struct err *e) {
     return rc < 0 ? rc : 0;
 }
 
+static void close_db(struct acct *a) {
+    sql_stmt_free(a->insert);
+    sql_stmt_free(a->insert_step);
+    sql_stmt_free(a->mark);
+    sql_close(a->db);
+    a->insert = a->insert_step = a->mark = NULL;
+    a->db = NULL;
+}
+
 int acct_open(struct room *r, const char *path, struct acct **out, struct err *e) {
     struct acct *a = xnew(struct acct);
     a->room = r;
@@ -95,7 +106,9 @@ static int write_row(struct acct *a, const struct row *row) {
 static int write_batch(struct acct *a) {
     if (!a->out.n)
         return 0;
-    int rc = sql_exec(a->db, "BEGIN IMMEDIATE", &a->why);
+    int rc = a->db ? 0 : open_db(a, &a->why); /* an other file was put in its place and could not be opened */
+    if (!rc)
+        rc = sql_exec(a->db, "BEGIN IMMEDIATE", &a->why);
     for (size_t i = 0; !rc && i < a->out.n; i++)
         rc = write_row(a, &a->out.p[i]);
     if (!rc) {
@@ -104,7 +117,7 @@ static int write_batch(struct acct *a) {
     }
     if (!rc)
         rc = sql_exec(a->db, "COMMIT", &a->why);
-    if (rc) {
+    if (rc && a->mark) {
         sql_reset(a->insert);
         sql_reset(a->insert_step);
         sql_reset(a->mark);
@@ -156,7 +169,7 @@ static void begin_in(struct acct *a, uint64_t delay_ms) {
         a->timer = h->timer_start(h->impl, delay_ms, on_timer, a);
 }
 
-static void done(void *arg) {
+static void batch_done(void *arg) {
     struct acct *a = arg;
     a->is_out = false;
     if (a->failed) { /* a full disk: the rows stay, the jobs stay in the state, and we try again */
@@ -184,11 +197,15 @@ static void begin_batch(struct acct *a) {
         a->next = empty;
     }
     a->is_out = true;
-    h->work(h->impl, work, done, a);
+    h->work(h->impl, work, batch_done, a);
 }
 
 static void add(struct acct *a, uint64_t index, const void *record, bool is_step) {
     struct row row = {index, rec_pack(is_step ? step_rec() : job_rec(), record), is_step};
+    if (a->is_held) {
+        vec_push(&a->later, row);
+        return;
+    }
     vec_push(&a->next, row);
     if (!a->is_out)
         begin_in(a, 0);
@@ -246,7 +263,83 @@ void acct_restored(struct acct *a) {
 }
 
 uint64_t acct_flushed_index(const struct acct *a) {
-    return a->next.n || a->out.n ? a->flushed : UINT64_MAX;
+    if (a->next.n || a->out.n)
+        return a->flushed;
+    return a->later.n ? a->later.p[0].index - 1 : UINT64_MAX;
+}
+
+/* ---- the file as a whole ---- */
+
+int acct_hold(struct acct *a, void (*fn)(void *arg), void *arg, struct err *e) {
+    if (a->is_held)
+        return err_set(e, E_BUSY, "the history is being copied");
+    a->is_held = true;
+    acct_when_flushed(a, state_index(a->room->state), fn, arg);
+    return 0;
+}
+
+void acct_release(struct acct *a) {
+    a->is_held = false;
+    for (size_t i = 0; i < a->later.n; i++)
+        vec_push(&a->next, a->later.p[i]);
+    a->later.n = 0;
+    if (a->next.n && !a->is_out)
+        begin_in(a, 0);
+}
+
+struct replacing {
+    struct acct *a;
+    char *from;
+    int code;
+    struct err why;
+    void (*done)(void *arg, int code, const struct err *why);
+    void *arg;
+};
+
+static void replace_work(void *arg) {
+    struct replacing *r = arg;
+    struct err e;
+    close_db(r->a);
+    r->code = sql_replace(r->from, r->a->path, &r->why);
+    int rc = open_db(r->a, &e);
+    if (rc)
+        close_db(r->a);
+    if (rc && !r->code) {
+        r->code = rc;
+        r->why = e;
+    }
+}
+
+static void replaced(void *arg) {
+    struct replacing *r = arg;
+    r->a->is_out = false;
+    if (!r->code)
+        wake(r->a);
+    r->done(r->arg, r->code, r->code ? &r->why : NULL);
+    free(r->from);
+    free(r);
+}
+
+static void replace_now(void *arg) {
+    struct replacing *r = arg;
+    struct acct *a = r->a;
+    struct host *h = a->room->host;
+    if (a->is_out) { /* its batch comes back first */
+        h->timer_start(h->impl, REPLACE_WAIT_MS, replace_now, r);
+        return;
+    }
+    drop_rows(&a->next); /* of entries that the other file has */
+    drop_rows(&a->out);
+    drop_rows(&a->later);
+    a->is_out = true;
+    h->work(h->impl, replace_work, replaced, r);
+}
+
+void acct_replace(struct acct *a, const char *from, void (*done)(void *arg, int code, const struct err *why),
+                  void *arg) {
+    struct replacing *r = xnew(struct replacing);
+    *r = (struct replacing){.a = a, .from = xstrdup(from), .done = done, .arg = arg};
+    replace_now(r);
 }
 
 void acct_when_flushed(struct acct *a, uint64_t index, void (*fn)(void *arg), void *arg) {
@@ -274,6 +367,7 @@ void acct_close(struct acct *a) {
         return;
     struct host *h = a->room->host;
     must(!a->is_out);
+    acct_release(a);
     h->timer_stop(h->impl, a->timer);
     while (a->db && (a->out.n || a->next.n)) {
         if (!a->out.n) {
@@ -290,10 +384,8 @@ void acct_close(struct acct *a) {
     vec_fini(&a->out);
     vec_fini(&a->next);
     vec_fini(&a->waiters);
-    sql_stmt_free(a->insert);
-    sql_stmt_free(a->insert_step);
-    sql_stmt_free(a->mark);
-    sql_close(a->db);
+    vec_fini(&a->later);
+    close_db(a);
     free(a->path);
     free(a);
 }

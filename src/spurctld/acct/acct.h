@@ -25,6 +25,14 @@ uint64_t acct_flushed_index(const struct acct *a);
 /* Calls fn when acct_flushed_index has reached `index`; perhaps at once. */
 void acct_when_flushed(struct acct *a, uint64_t index, void (*fn)(void *arg), void *arg);
 
+/* From now on no row of a later entry goes into the file; fn once it has all up to now, and nobody writes: it may be copied.
+ * Rows wait in memory until acct_release. E_BUSY: somebody has it already. */
+int acct_hold(struct acct *a, void (*fn)(void *arg), void *arg, struct err *e);
+void acct_release(struct acct *a);
+/* Another member's file takes the place of ours, whole or not at all; rows that wait are of entries that it has. `done`
+ * once, later. E_BUSY: readers hold the old one; try again. */
+void acct_replace(struct acct *a, const char *from, void (*done)(void *arg, int code, const struct err *why), void *arg);
+
 /* For query, on a worker: reads with a handle of its own. Calls `row` for each job record that fits, ascending by id, with
  * the steps that it had; false stops. The records are valid for the call. */
 #define ACCT_STEPS_MOST 10000u /* of one job that are shown */

@@ -231,10 +231,14 @@ static uint32_t unchanged(struct room *r, const struct node *said) {
     same.os = said->os;
     same.arch = said->arch;
     same.hostname = said->hostname;
-    same.sockets = said->sockets;
-    same.cores_per_socket = said->cores_per_socket;
-    same.threads_per_core = said->threads_per_core;
-    same.tmp_disk_mb = said->tmp_disk_mb;
+    now.has_shape = before.has_shape;
+    if (before.has_shape) { /* the file says otherwise */
+        now.sockets = said->sockets, now.cores_per_socket = said->cores_per_socket;
+        now.threads_per_core = said->threads_per_core, now.tmp_disk_mb = said->tmp_disk_mb;
+    } else {
+        same.sockets = said->sockets, same.cores_per_socket = said->cores_per_socket;
+        same.threads_per_core = said->threads_per_core, same.tmp_disk_mb = said->tmp_disk_mb;
+    }
     return rec_same(node_rec(), old, &same) && rec_same(node_said_rec(), &before, &now) ? old->id : 0;
 }
 

@@ -5,6 +5,7 @@
  *
  * As Slurm: a signal goes to a job's steps and not to its batch shell, with batch_only to that alone, with full to both.
  */
+#include <signal.h>
 #include <string.h>
 
 #include "base/map.h"
@@ -155,12 +156,41 @@ static int signal_one(struct cancelling *c, const struct job *j, uint32_t step_i
     return 0;
 }
 
+static void jobs_end(struct cancelling *c);
+
+static void on_stop_noted(void *arg, int code, const struct err *why, uint64_t index, const void *answer, size_t n) {
+    struct cancelling *c = arg;
+    if (--c->waiting == 0)
+        jobs_end(c);
+}
+
+/* Whether a job that gets this signal is shown otherwise from now on. */
+static bool changes_stop(const struct cancelling *c, const struct job *j) {
+    bool is_stopped = job_rare_of(j)->stopped;
+    return !c->req.batch_only && (c->req.signal == SIGSTOP ? !is_stopped : c->req.signal == SIGCONT && is_stopped);
+}
+
+/* The state says which jobs were stopped: a later leader has to know, too. */
+static void note_stops(struct cancelling *c, const struct job_target *targets, size_t n) {
+    struct cmd_suspend cmd = {
+        .targets = targets, .n_targets = (uint32_t)n, .resume = c->req.signal == SIGCONT, .by_signal = true};
+    if (!n)
+        return;
+    c->waiting++;
+    room_propose(c->st->room, CMD_SUSPEND, &cmd, c->st->who.uid, NULL, on_stop_noted, c);
+}
+
 static void signal_jobs(struct cancelling *c, const struct view *v) {
+    VEC(struct job_target) stops = {0};
     for (size_t i = 0; i < c->chosen.n; i++) {
         const struct job *j = view_job(v, c->chosen.p[i].job_id);
         int code = j && !admit_may_steer(&c->st->who, j) ? E_DENIED : signal_one(c, j, 0);
         steering_result(c->st, &c->chosen.p[i], code);
+        if (!code && changes_stop(c, j))
+            vec_push(&stops, ((struct job_target){.job_id = j->id}));
     }
+    note_stops(c, stops.p, stops.n);
+    vec_fini(&stops);
 }
 
 static int check_step(struct cancelling *c, const struct view *v, const struct step_ref *ref) {
@@ -187,8 +217,6 @@ struct step_end {
     struct cancelling *c;
     struct step_ref ref;
 };
-
-static void jobs_end(struct cancelling *c);
 
 static void on_step_ended(void *arg, int code, const struct err *why, uint64_t index, const void *answer, size_t n) {
     struct step_end *se = arg;
@@ -232,7 +260,9 @@ static void jobs_end(struct cancelling *c) {
                              .n_job_ids = (uint32_t)st->ids.n,
                              .targets = st->targets.p,
                              .n_targets = (uint32_t)st->targets.n,
-                             .complete = c->req.complete};
+                             .complete = c->req.complete,
+                             .no_trace = true,
+                             .keep_reason = true};
     steering_propose(st, CMD_CANCEL, &cmd, c->req.token, c->req.n_token);
     drop(c);
 }

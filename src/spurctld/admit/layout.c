@@ -69,7 +69,7 @@ static void add_node(struct layout *l, const struct view *v, const struct job_no
     const struct node *n = view_node(v, jn->node_id);
     if (jn->is_done || has_name(s->exc_nodes, s->n_exc_nodes, jn->name))
         return;
-    if (s->features && (!n || !features_match(&l->features.all, n->features, n->n_features)))
+    if (s->features && (!n || !features_active(&l->features.all, n)))
         return;
     struct room_on *r = &l->on[l->n_on++];
     *r = (struct room_on){.jn = jn, .node = n, .cpus = jn->cpus, .mem_mb = jn->mem_mb};

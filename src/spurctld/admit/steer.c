@@ -30,7 +30,9 @@ void admit_hold(struct room *r, const struct who *who, const struct hold_request
                            .as_admin = who->is_admin,
                            .targets = st->targets.p,
                            .n_targets = (uint32_t)st->targets.n,
-                           .runs_too = true};
+                           .runs_too = true,
+                           .keeps = true,
+                           .keeps_delay = true};
     steering_propose(st, CMD_HOLD, &cmd, req->token, req->n_token);
 }
 
@@ -75,7 +77,8 @@ void admit_requeue(struct room *r, const struct who *who, const struct requeue_r
                               .n_targets = (uint32_t)st->targets.n,
                               .hold = !req->hold ? HOLD_NONE : who->is_admin ? HOLD_ADMIN : HOLD_USER,
                               .sluids = sluids,
-                              .n_sluids = n};
+                              .n_sluids = n,
+                              .special_exit = req->special_exit && req->hold};
     steering_propose(st, CMD_REQUEUE, &cmd, req->token, req->n_token);
 }
 

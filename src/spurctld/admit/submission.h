@@ -31,6 +31,10 @@ struct submission {
 /* May they, and could it ever run? Fills in what was left out. */
 int submission_check(struct submission *sub, const struct who *who, const struct submit_request *req, struct err *e);
 
+/* submit_past.c: looks into history for those named by `deps` that have left the state. False: there are none; else `done` is
+ * called, later, and deps hold what history says; they stay until then. */
+bool deps_past(struct room *r, struct dep *deps, uint32_t n, void (*done)(void *arg), void *arg);
+
 /* A dependency as it goes into the command. */
 int check_dependencies(const struct view *v, const char *text, struct arena *a, const struct dep **out, uint32_t *out_n,
                        struct err *e);

@@ -89,6 +89,20 @@ static void on_env_stored(void *arg, int code, const struct err *why, const uint
     one_stored(sub, code, why);
 }
 
+static void past_known(void *sub) {
+    one_stored(sub, 0, NULL);
+}
+
+static void propose_past(void *sub) {
+    propose(sub);
+}
+
+static bool look_back(struct submission *sub, void (*done)(void *sub)) {
+    struct dep *deps = arena_memdup(&sub->arena, sub->spec.deps, sub->spec.n_deps * sizeof(*deps));
+    sub->spec.deps = deps;
+    return deps_past(sub->room, deps, sub->spec.n_deps, done, sub);
+}
+
 /* When and where it would start; on a worker, since that may take a plan. Nothing is kept. */
 struct trial {
     struct submission *sub;
@@ -141,6 +155,7 @@ static void store_blobs(struct submission *sub, const struct submit_request *req
     buf_add(&script, req->script, req->n_script);
     buf_add(&env, req->env, req->n_env);
     sub->waiting = 3; /* one is ours, so that a store that answers at once does not finish before the other began */
+    sub->waiting += look_back(sub, past_known);
     h->store(h->impl, script, on_script_stored, sub);
     h->store(h->impl, env, on_env_stored, sub);
     one_stored(sub, 0, NULL);
@@ -175,8 +190,8 @@ void admit_submit(struct room *r, const struct who *who, const struct submit_req
         finish(sub, rc, &e, NULL);
     else if (req->test_only)
         test_only(sub);
-    else if (job_spec_more(&sub->spec)->interactive)
+    else if (job_spec_more(&sub->spec)->interactive && !look_back(sub, propose_past))
         propose(sub);
-    else
+    else if (!job_spec_more(&sub->spec)->interactive)
         store_blobs(sub, req);
 }

@@ -84,7 +84,7 @@ static int check_script(struct check *st) {
 static void fill_memory(struct check *st) {
     struct job_spec *s = &st->sub->spec;
     uint64_t each = room_rconf(st->sub->room)->def_mem_per_cpu_mb;
-    if (!each || s->mem_all || s->mem_node_mb || job_spec_more(s)->mem_cpu_mb)
+    if (!each || s->mem_all || s->mem_node_mb || job_spec_more(s)->mem_cpu_mb || job_spec_seldom(s)->mem_gpu_mb)
         return;
     struct job_more *more = arena_memdup(&st->sub->arena, job_spec_more(s), sizeof(*more));
     more->mem_cpu_mb = each;

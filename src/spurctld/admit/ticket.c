@@ -47,6 +47,7 @@ void tickets_make(struct room *r, enum ticket_use use, const struct job *j, cons
         .n_job_nodes = j->n_nodes,
         .cluster_name = conf->cluster_name,
         .kill_wait_secs = conf->kill_wait_secs,
+        .complete_wait_secs = conf->complete_wait_secs,
         .partition = j->partition,
         .job_end_unix = end_of(j),
         .restarts = j->restarts,

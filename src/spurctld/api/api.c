@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The pipeline of a request: find its row → who asks → may they → is this the leader → is there room → decode → handler.
- * rpc.def is the table; this file is what every row has in common.
+ * The pipeline of a request: find its row → who asks → may they → is there room → here or at the leader (forward.c) →
+ * decode → handler. rpc.def is the table; this file is what every row has in common.
  */
 #include "spurctld/api/api.h"
 
@@ -12,12 +12,14 @@
 #include "base/log.h"
 #include "base/map.h"
 #include "base/mem.h"
+#include "base/str.h"
 #include "base/vec.h"
 #include "spur_descriptors.h"
 #include "spurctld/api/request.h"
 
 #define SUBMIT_MAX_BYTES (16u << 20)
 #define MESSAGE_MAX_BYTES (4u << 20)
+#define FORWARD_MORE_BYTES 65536u /* around another's message */
 #define IN_FLIGHT_READ 4096u /* beyond it reads are told to come back; writes at twice, agents at four times that */
 #define IN_FLIGHT_USER 2048u
 #define USERS_COUNTED 1000u
@@ -35,6 +37,7 @@ struct api {
     struct room *room;
     struct api_ctl ctl;
     struct identity *identity;
+    struct forwards *forwards;
     struct rpc_server *server;
     struct rpc_method methods[ARRAY_LEN(rows)];
     struct api_method_stats stats[WIRE_N_METHODS];
@@ -92,12 +95,19 @@ static void api_end(struct request *rq, bool failed) {
         tally_user(a, rq->who.uid, us);
     if (rq->counts_user)
         count_user(a, rq->who.uid, -1);
-    free(rq->raw);
+    free(rq->held);
     arena_fini(&rq->arena);
     free(rq);
 }
 
 void api_reply_bytes(struct request *rq, const void *p, size_t n) {
+    auto_buf wrapped = {0};
+    if (rq->is_forwarded) {
+        struct forward_reply reply = {.message = p, .n_message = (uint32_t)n};
+        rec_encode(forward_reply_rec(), &reply, &wrapped);
+        p = wrapped.p;
+        n = wrapped.n;
+    }
     rpc_reply(rq->call, p ? p : "", n);
     api_end(rq, false);
 }
@@ -110,6 +120,8 @@ void api_reply(struct request *rq, const void *record) {
 
 void api_fail(struct request *rq, int code, const struct err *why) {
     struct err e;
+    if (forward_again(rq, code))
+        return;
     if (!why || !why->text[0] || why->code != code) {
         err_set(&e, code, "%s", why && why->text[0] ? why->text : err_sentence(code));
         why = &e;
@@ -148,12 +160,6 @@ static bool is_full(const struct api *a, const struct rpc_row *row) {
     return a->in_flight > most[row->class];
 }
 
-static int check_leader(const struct request *rq, struct err *e) {
-    if (rq->row->leader == RULE_LOCAL || rq->room->is_leader)
-        return 0;
-    return err_set(e, E_NOT_LEADER, "this controller is not ready: it leads no cluster yet");
-}
-
 static int check_role(const struct request *rq, struct err *e) {
     if (rq->row->role == ROLE_ADMIN && !rq->who.is_admin)
         return err_set(e, E_DENIED, NULL);
@@ -170,14 +176,10 @@ static int check_bounds(struct request *rq, struct err *e) {
     return n > IN_FLIGHT_USER ? err_set(e, E_BUSY, NULL) : 0;
 }
 
-static void run(struct request *rq) {
+void api_run(struct request *rq) {
     struct err e = {0};
     const struct rec_desc *d = wire_method(rq->row->method)->request();
-    int rc = rpc_is_cancelled(rq->call) ? E_CANCELLED : check_role(rq, &e);
-    if (!rc)
-        rc = check_leader(rq, &e);
-    if (!rc)
-        rc = check_bounds(rq, &e);
+    int rc = rpc_is_cancelled(rq->call) ? E_CANCELLED : 0;
     if (!rc && !rq->message) {
         void *record = arena_alloc(&rq->arena, d->size);
         rc = rec_decode(d, rq->raw, rq->n_raw, &rq->arena, record, &e);
@@ -187,7 +189,20 @@ static void run(struct request *rq) {
         api_fail(rq, rc == E_CORRUPT ? E_PROTOCOL : rc, &e);
         return;
     }
+    rq->ran = true;
     rq->row->handler(rq);
+}
+
+/* Who asks is known. */
+static void enter(struct request *rq) {
+    struct err e = {0};
+    int rc = rpc_is_cancelled(rq->call) ? E_CANCELLED : check_role(rq, &e);
+    if (!rc)
+        rc = check_bounds(rq, &e);
+    if (rc)
+        api_fail(rq, rc, &e);
+    else
+        forward_route(rq);
 }
 
 static void on_identity(void *arg, int code, const struct err *why, const struct who *who) {
@@ -199,21 +214,25 @@ static void on_identity(void *arg, int code, const struct err *why, const struct
         api_fail(rq, code, why);
     } else {
         rq->who = *who;
-        run(rq);
+        rq->is_known = true;
+        enter(rq);
     }
     log_about_set(old.id);
 }
 
-/* A node's proof is over the body and with the key of the node that the body names, so it comes after decoding. */
-static void run_for_node(struct request *rq) {
+void api_identify(struct request *rq) {
+    identity_of(rq->api->identity, rq->call, rq->row->class == CLASS_WRITE || rq->row->role == ROLE_ADMIN, on_identity, rq);
+}
+
+/* A node's proof is over the body and with the key of the node that the body names, so it comes after decoding. And where
+ * the state is that of the moment: at the leader. */
+void api_run_for_node(struct request *rq) {
     struct err e = {0};
     const struct wire_method_info *m = wire_method(rq->row->method);
     void *record = arena_alloc(&rq->arena, m->request()->size);
     const char *name = NULL;
     const uint8_t *key = NULL;
-    int rc = check_leader(rq, &e);
-    if (!rc)
-        rc = rec_decode(m->request(), rq->raw, rq->n_raw, &rq->arena, record, &e);
+    int rc = rec_decode(m->request(), rq->raw, rq->n_raw, &rq->arena, record, &e);
     if (!rc && rq->row->method == WIRE_Registry_Register) {
         const struct node *n = ((struct register_request *)record)->node;
         name = n ? n->name : NULL;
@@ -225,14 +244,34 @@ static void run_for_node(struct request *rq) {
                                                              : ((struct heartbeat_request *)record)->name;
     }
     if (!rc)
-        rc = identity_check_node(rq->api->identity, rq->call, m->path, name, key, rq->raw, rq->n_raw, &e);
+        rc = identity_check_node(rq->api->identity, rq->proof, m->path, name, key, rq->raw, rq->n_raw, &e);
     if (rc) {
         log_info("%s of node %s from %s refused: %s", m->name, name ? name : "?", rpc_peer(rq->call)->address, e.text);
         api_fail(rq, rc == E_CORRUPT ? E_PROTOCOL : rc, &e);
         return;
     }
     rq->message = record;
-    run(rq);
+    api_run(rq);
+}
+
+void api_enter_forwarded(struct request *rq) {
+    struct log_about old = log_about_set(rq->about.id);
+    if (is_full(rq->api, rq->row))
+        api_fail(rq, E_BUSY, NULL);
+    else
+        enter(rq);
+    log_about_set(old.id);
+}
+
+const struct rpc_row *api_row(const char *path) {
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        if (str_eq(wire_method(rows[i].method)->path, path))
+            return &rows[i];
+    return NULL;
+}
+
+struct forwards *api_forwards(struct api *a) {
+    return a->forwards;
 }
 
 /* As its client named it; else a name of our own. */
@@ -250,19 +289,19 @@ static void start(void *ctx, struct rpc_call *call, const void *message, size_t 
     struct api *a = ctx;
     struct request *rq = xnew(struct request);
     *rq = (struct request){.api = a, .room = a->room, .call = call, .row = row, .begun_us = now_us()};
-    rq->raw = xmemdup(message, n);
+    rq->raw = rq->held = xmemdup(message, n);
     rq->n_raw = n;
     rq->about = name_of(a, call);
+    rq->proof = rpc_metadata(call, "spur-node");
+    rq->is_known = row->role == ROLE_ANY || row->role == ROLE_MEMBER || row->role == ROLE_NODE;
     struct log_about old = log_about_set(rq->about.id);
     a->in_flight++;
     if (is_full(a, row))
         api_fail(rq, E_BUSY, NULL);
-    else if (row->role == ROLE_NODE)
-        run_for_node(rq);
-    else if (row->role == ROLE_ANY)
-        run(rq);
+    else if (row->role == ROLE_MEMBER && !rpc_peer(call)->member_id)
+        api_fail(rq, E_DENIED, NULL);
     else
-        identity_of(a->identity, call, row->class == CLASS_WRITE || row->role == ROLE_ADMIN, on_identity, rq);
+        forward_route(rq);
     log_about_set(old.id);
 }
 
@@ -282,20 +321,23 @@ static void (*const starts[])(void *ctx, struct rpc_call *call, const void *mess
 #undef RPC
 };
 
-struct api *api_new(struct loop *l, struct room *r, const struct api_ctl *ctl) {
+struct api *api_new(struct loop *l, struct room *r, const struct api_ctl *ctl, struct tls *tls) {
     struct api *a = xnew(struct api);
     a->loop = l;
     a->room = r;
     a->ctl = *ctl;
     a->identity = identity_new(r);
+    a->forwards = forwards_new(l, r);
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
         a->methods[i] = (struct rpc_method){
             .path = wire_method(rows[i].method)->path,
-            .max_message = rows[i].method == WIRE_Controller_Submit ? SUBMIT_MAX_BYTES : MESSAGE_MAX_BYTES,
+            .max_message = rows[i].method == WIRE_Controller_Submit   ? SUBMIT_MAX_BYTES
+                           : rows[i].method == WIRE_Member_Forward    ? SUBMIT_MAX_BYTES + FORWARD_MORE_BYTES
+                                                                      : MESSAGE_MAX_BYTES,
             .start = starts[i],
         };
     struct rpc_server_conf conf = {
-        .methods = a->methods, .n_methods = ARRAY_LEN(rows), .ctx = a, .max_connections = 20000};
+        .methods = a->methods, .n_methods = ARRAY_LEN(rows), .ctx = a, .max_connections = 20000, .tls = tls};
     conf.descriptors = spur_descriptors(&conf.n_descriptors);
     a->server = rpc_server_new(l, &conf);
     return a;
@@ -304,7 +346,9 @@ struct api *api_new(struct loop *l, struct room *r, const struct api_ctl *ctl) {
 void api_free(struct api *a) {
     if (!a)
         return;
+    forwards_stop(a->forwards);
     rpc_server_free(a->server);
+    forwards_free(a->forwards);
     identity_free(a->identity);
     map64_fini(&a->by_user);
     map64_fini(&a->user_place);
@@ -312,15 +356,29 @@ void api_free(struct api *a) {
     free(a);
 }
 
+void api_adopt(struct api *a, int fd, uint32_t member_id, const char *address) {
+    rpc_server_adopt(a->server, fd, member_id, address);
+}
+
 int api_listen(struct api *a, const char *address, uint16_t *out_port, struct err *e) {
     return rpc_server_listen(a->server, address, out_port, e);
 }
 
+void api_retire_plain(struct api *a) {
+    rpc_server_retire_plain(a->server);
+}
+
 void api_set_serving(struct api *a, bool serving) {
+    forwards_set_serving(a->forwards, serving);
     rpc_server_set_serving(a->server, serving);
 }
 
+void api_leader_changed(struct api *a) {
+    forwards_look(a->forwards);
+}
+
 void api_drain(struct api *a, uint64_t grace_ms, void (*done)(void *arg), void *arg) {
+    forwards_stop(a->forwards);
     rpc_server_drain(a->server, grace_ms, done, arg);
 }
 

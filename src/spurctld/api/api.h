@@ -11,6 +11,7 @@
 #include "wire/messages.h"
 #include "wire/methods.h"
 
+struct tls;
 struct api;
 
 /* What the controller as a whole answers for; ctl implements them. */
@@ -18,16 +19,28 @@ struct api_ctl {
     void *ctx;
     void (*ping)(void *ctx, struct ping_reply *out, struct arena *a);
     void (*diag)(void *ctx, bool reset, struct diag_reply *out, struct arena *a);
-    /* Reads the file again and offers it; done's reply is a reconfigure_reply. */
     void (*config)(void *ctx, struct config_reply *out, struct arena *a);
+    /* Reads the file again and offers it, and has the other members read theirs; done's reply is a reconfigure_reply. */
     void (*reconfigure)(void *ctx, void (*done)(void *arg, int code, const struct err *why, const void *reply),
                         void *arg);
+    /* Reads this member's file again, for its local part alone; a reread_reply. */
+    void (*reread)(void *ctx, void (*done)(void *arg, int code, const struct err *why, const void *reply), void *arg);
+    /* Another controller with an empty directory asks what is here. */
+    void (*hello)(void *ctx, const struct hello_request *req, struct hello_reply *out);
+    /* The file of another controller, on the leader: is noted, and taken where it has one to offer. */
+    void (*offer)(void *ctx, uint32_t member_id, const struct offer_request *req,
+                  void (*done)(void *arg, int code, const struct err *why, const void *reply), void *arg);
 };
 
-struct api *api_new(struct loop *l, struct room *r, const struct api_ctl *ctl);
+/* `tls`: of connections over TCP; borrowed. */
+struct api *api_new(struct loop *l, struct room *r, const struct api_ctl *ctl, struct tls *tls);
 void api_free(struct api *a);
+/* A connection of another controller, which has proven that it is member `member_id`; takes the descriptor. */
+void api_adopt(struct api *a, int fd, uint32_t member_id, const char *address);
 int api_listen(struct api *a, const char *address, uint16_t *out_port, struct err *e);
-void api_set_serving(struct api *a, bool serving);
+void api_set_serving(struct api *a, bool serving); /* before that requests wait, as they do where nobody leads */
+void api_leader_changed(struct api *a); /* or may have */
+void api_retire_plain(struct api *a); /* TLS is required from now on: who is connected in plain is to come back with it */
 void api_drain(struct api *a, uint64_t grace_ms, void (*done)(void *arg), void *arg);
 
 struct api_method_stats {

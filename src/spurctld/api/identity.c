@@ -331,9 +331,8 @@ static bool is_replay(struct identity *id, uint32_t node_id, const struct proof_
     return replay_seen(s, nonce, p->sent_ms, h->now_ms(h->impl), h->unix_ms(h->impl));
 }
 
-int identity_check_node(struct identity *id, const struct rpc_call *call, const char *path, const char *name,
-                        const uint8_t *key, const void *body, size_t n, struct err *e) {
-    const char *header = rpc_metadata(call, "spur-node");
+int identity_check_node(struct identity *id, const char *header, const char *path, const char *name, const uint8_t *key,
+                        const void *body, size_t n, struct err *e) {
     struct proof_node proof;
     struct cred_public pub;
     if (!header)

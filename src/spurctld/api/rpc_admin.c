@@ -2,6 +2,9 @@
  *
  * The handlers of rpc.def that serve scontrol alone.
  */
+#include <signal.h>
+#include <unistd.h>
+
 #include "base/log.h"
 #include "base/str.h"
 #include "spurctld/admit/admit.h"
@@ -39,4 +42,12 @@ void rpc_set_log_level(struct request *rq) {
     }
     log_set_level(level);
     api_reply(rq, &reply);
+}
+
+/* As if the system had asked: what is in flight, this answer too, is finished first. */
+void rpc_shutdown_ctl(struct request *rq) {
+    struct nothing reply = {0};
+    log_info("%s asks this controller to stop", rq->who.user ? rq->who.user : "an administrator");
+    api_reply(rq, &reply);
+    kill(getpid(), SIGTERM);
 }

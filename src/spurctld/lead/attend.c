@@ -91,7 +91,7 @@ static void give_up(struct lead *l, const struct view *v, struct attended *at) {
                      (void *)(uintptr_t)CMD_STEP_CANCEL);
         return;
     }
-    struct cmd_cancel cmd = {.job_ids = &at->job_id, .n_job_ids = 1};
+    struct cmd_cancel cmd = {.job_ids = &at->job_id, .n_job_ids = 1, .keep_reason = true};
     log_info("job %u: its client is gone, it is ended", at->job_id);
     room_propose(l->room, CMD_CANCEL, &cmd, j->spec->uid, NULL, room_ignore, (void *)(uintptr_t)CMD_CANCEL);
 }

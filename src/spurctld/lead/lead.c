@@ -253,14 +253,27 @@ static void node_is_silent(struct lead *l, const struct view *v, const struct no
         end_runs_of(l, v, n);
 }
 
+/* As Slurm's ResumeAfter: causes that were to go by themselves. */
+static void resume_due(struct lead *l, const struct node *n, int64_t now_unix) {
+    bool is_due = n->down_set && n->down_until_unix && n->down_until_unix <= now_unix;
+    for (uint32_t i = 0; i < n->n_drains; i++)
+        is_due |= n->drains[i].until_unix && n->drains[i].until_unix <= now_unix;
+    if (!is_due)
+        return;
+    struct cmd_node_update cmd = {.node_ids = &n->id, .n_node_ids = 1, .op = NODE_OP_RESUME, .only_due = true};
+    room_propose_quietly(l->room, CMD_NODE_UPDATE, &cmd);
+}
+
 static void watch_nodes(struct lead *l, const struct view *v, const struct rconf *conf) {
     int64_t now_ms = l->room->host->now_ms(l->room->host->impl);
     int64_t limit_ms = 1000 * (int64_t)(conf->heartbeat_timeout_secs ? conf->heartbeat_timeout_secs
                                                                      : DEFAULT_HEARTBEAT_SECS);
     const struct node *n;
-    for (uint64_t k = 0; (n = view_next_node(v, &k)); k++)
+    for (uint64_t k = 0; (n = view_next_node(v, &k)); k++) {
         if (now_ms - soft(l, n->id)->heard_ms > limit_ms)
             node_is_silent(l, v, n);
+        resume_due(l, n, room_now_unix(l->room));
+    }
 }
 
 bool lead_next_holding(const struct lead *l, size_t *cursor, uint32_t *out_job_id) {

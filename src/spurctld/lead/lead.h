@@ -51,5 +51,9 @@ struct lead_node lead_node(const struct lead *l, uint32_t node_id);
 /* Offers this member's file: by the hash rule of the design, with `force` (scontrol reconfigure) always.
  * done's answer is empty. */
 void lead_offer_config(struct lead *l, bool force, host_proposed_fn done, void *arg);
+/* The same of a member that doesn't lead: what it sends to the leader (borrowed from its configuration). False: nothing. */
+struct offer_request;
+bool lead_has_offer(const struct lead *l, struct offer_request *out);
+void lead_take_offer(struct lead *l, uint32_t member_id, const struct offer_request *req, host_proposed_fn done, void *arg);
 
 #endif

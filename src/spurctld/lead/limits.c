@@ -97,10 +97,10 @@ static void watch_runs(struct lead *l, const struct view *v, int64_t now_ms) {
 
 static void note_step(struct lead *l, const struct step *st) {
     uint64_t key = step_key(st->job_id, st->id);
-    if (step_is_over(st))
-        map64_del(&l->steps, key);
-    else if (st->spec->time_limit_min && st->spec->time_limit_min != TIME_LIMIT_NONE)
+    if (!step_is_over(st) && st->spec->time_limit_min && st->spec->time_limit_min != TIME_LIMIT_NONE)
         map64_put(&l->steps, key, l); /* only those that have one of their own */
+    else
+        map64_del(&l->steps, key);
 }
 
 static void watch_steps(struct lead *l, const struct view *v, int64_t now_ms) {
@@ -180,7 +180,7 @@ void limits_begin(struct lead *l, const struct view *v) {
 void limits_on_event(struct lead *l, const struct view *v, const struct event *ev) {
     if (!ev->job_id)
         return;
-    if (ev->kind == EV_STEP_STARTED || ev->kind == EV_STEP_OVER) {
+    if (ev->kind == EV_STEP_STARTED || ev->kind == EV_STEP_CHANGED || ev->kind == EV_STEP_OVER) {
         const struct step *st = view_step(v, ev->job_id, ev->step_id);
         if (st)
             note_step(l, st);

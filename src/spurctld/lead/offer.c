@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "spurctld/lead/inside.h"
+#include "wire/messages.h"
 
 static const struct member *member_of(const struct cluster *c, uint32_t id) {
     for (uint32_t i = 0; i < c->n_members; i++)
@@ -47,5 +48,17 @@ void lead_offer_config(struct lead *l, bool force, host_proposed_fn done, void *
                                  .member_id = l->room->member_id,
                                  .hash = mine->hash,
                                  .n_hash = mine->n_hash};
+    room_propose(l->room, CMD_CONFIG_SET, &cmd, 0, NULL, done, arg);
+}
+
+bool lead_has_offer(const struct lead *l, struct offer_request *out) {
+    enum offer offer = what_to_offer(l);
+    const struct rconf *mine = &l->room->conf->rep;
+    *out = (struct offer_request){.conf = offer == OFFER_FILE ? mine : NULL, .hash = mine->hash, .n_hash = mine->n_hash};
+    return offer != OFFER_NOTHING;
+}
+
+void lead_take_offer(struct lead *l, uint32_t member_id, const struct offer_request *req, host_proposed_fn done, void *arg) {
+    struct cmd_config_set cmd = {.conf = req->conf, .member_id = member_id, .hash = req->hash, .n_hash = req->n_hash};
     room_propose(l->room, CMD_CONFIG_SET, &cmd, 0, NULL, done, arg);
 }

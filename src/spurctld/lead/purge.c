@@ -91,7 +91,7 @@ void purge_tick(struct lead *l) {
     }
     compact(l);
     if (ids.n) {
-        struct cmd_purge cmd = {ids.p, (uint32_t)ids.n};
+        struct cmd_purge cmd = {ids.p, (uint32_t)ids.n, true};
         l->is_purging = true;
         room_propose(l->room, CMD_PURGE, &cmd, 0, NULL, on_purged, l);
     }

@@ -273,6 +273,8 @@ void plan_end(struct plan *p) {
     h->timer_stop(h->impl, p->timer);
     p->timer = NULL;
     p->is_active = false;
+    plan_notes_drop(p->notes); /* who leads next knows better */
+    p->notes = NULL;
 }
 
 /* A held job changes nothing for the planner until it is released. */

@@ -34,9 +34,12 @@ struct asking {
     void *arg;
 };
 
+static bool is_whose(const struct who *who, const struct job *j) {
+    return who->is_admin || (who->uid == j->spec->uid && (who->is_proven || who->uid != 0));
+}
+
 const struct job *query_visible(const struct who *who, const struct job *j, struct arena *a, bool *out_is_yours) {
-    *out_is_yours = who->is_admin || (who->uid == j->spec->uid && who->is_proven) ||
-                    (who->uid == j->spec->uid && who->uid != 0);
+    *out_is_yours = is_whose(who, j);
     if (*out_is_yours)
         return j;
     struct job *copy = arena_memdup(a, j, sizeof(*j));
@@ -148,9 +151,10 @@ static struct job_info info_of(struct asking *q, const struct job *j) {
     const struct sched_note *note = j->state == JOB_PENDING ? plan_note(q->notes, j->id) : NULL;
     struct job_info info = {.reason = j->reason};
     info.least_nodes = j->state == JOB_PENDING ? least_nodes(q, j) : 0;
-    info.job = query_in_parts(&q->view, query_visible(&q->who, j, &q->arena, &info.is_yours), &q->arena);
-    if (!q->req.n_job_ids)
-        info.job = for_list(q, info.job);
+    info.is_yours = is_whose(&q->who, j);
+    /* what a list leaves out is more than what others may not see: one copy does for both */
+    info.job = q->req.n_job_ids ? query_visible(&q->who, j, &q->arena, &info.is_yours) : for_list(q, j);
+    info.job = query_in_parts(&q->view, info.job, &q->arena);
     if (q->req.with_parts && j->state == JOB_PENDING)
         add_parts(q, j, &info);
     info.limit_min = j->time_limit_min ? 0 : sched_time_limit(&q->view, j);

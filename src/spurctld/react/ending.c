@@ -6,11 +6,18 @@
  */
 #include "spurctld/react/effort.h"
 
+#define WHY_NODE_FAILURE "DUE TO NODE FAILURE, SEE SLURMCTLD LOG FOR DETAILS" /* Slurm's words */
+
+/* "DUE …" becomes the end of the line that the step's output ends with. */
 static const char *why_ending(const struct job *j) {
     switch (j->state) {
     case JOB_CANCELLED: return "CANCELLED";
     case JOB_TIMEOUT: return "DUE TO TIME LIMIT";
-    case JOB_NODE_FAIL: return "DUE TO NODE FAILURE";
+    case JOB_NODE_FAIL: return WHY_NODE_FAILURE;
+    case JOB_PENDING:
+        if (job_rare_of(j)->requeue_wanted)
+            return j->reason == REASON_NODE_DOWN ? WHY_NODE_FAILURE : "DUE TO JOB REQUEUE";
+        return "";
     default: return "";
     }
 }

@@ -156,6 +156,7 @@ static void launch_on(struct effort *ef, const struct job *j, uint32_t index) {
         .sluid = j->sluid,
         .partition = j->partition,
         .kill_wait_secs = conf->kill_wait_secs,
+        .complete_wait_secs = conf->complete_wait_secs,
         .restarts = j->restarts,
         .batch_host = j->nodes[0].name,
         .node_name = node->name,

@@ -159,6 +159,7 @@ int api_new(struct loop *l, struct host *h, struct table *t, const struct api_co
                                      .n_descriptors = conf->n_descriptors,
                                      .on_other = conf->on_stream,
                                      .other_arg = conf->stream_arg,
+                                     .tls = conf->tls,
                                      .other_magic = STREAM_MAGIC,
                                      .n_other_magic = STREAM_MAGIC_SIZE};
     a->server = rpc_server_new(l, &server);
@@ -175,6 +176,10 @@ int api_new(struct loop *l, struct host *h, struct table *t, const struct api_co
 void api_set_key(struct api *a, const struct cred_public *key) {
     a->key = *key;
     a->has_key = true;
+}
+
+void api_retire_plain(struct api *a) {
+    rpc_server_retire_plain(a->server);
 }
 
 void api_free(struct api *a) {

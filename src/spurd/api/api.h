@@ -12,6 +12,8 @@
 #include "spurd/table/table.h"
 
 struct loop;
+struct tls;
+struct rpc_peer;
 struct api;
 
 struct api_conf {
@@ -19,8 +21,9 @@ struct api_conf {
     const void *descriptors; /* for gRPC reflection; NULL: none */
     size_t n_descriptors;
     /* A connection that began with STREAM_MAGIC: the descriptor is the function's, with what was read behind that. */
-    void (*on_stream)(void *arg, int fd, const char *peer, const void *rest, size_t n_rest);
+    void (*on_stream)(void *arg, int fd, const struct rpc_peer *peer, const void *rest, size_t n_rest);
     void *stream_arg;
+    struct tls *tls; /* borrowed */
 };
 
 /* Listens; *out_port is the real one. */
@@ -28,6 +31,8 @@ int api_new(struct loop *l, struct host *h, struct table *t, const struct api_co
             struct api **out, uint16_t *out_port, struct err *e);
 /* The controller's key is known: what it signed is taken from now on. */
 void api_set_key(struct api *a, const struct cred_public *key);
+/* TLS is required from now on. */
+void api_retire_plain(struct api *a);
 void api_free(struct api *a);
 
 #endif

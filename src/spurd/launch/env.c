@@ -216,6 +216,33 @@ void env_add_job(struct env *env, const struct launch_request *q) {
         add_array(env, s, q->array);
 }
 
+static void add_tres_per_task(struct env *env, const struct job_spec *s) {
+    const struct job_more *more = job_spec_more(s);
+    auto_str text = {0};
+    if (s->cpus_per_task_given)
+        str_addf(&text, "cpu=%u", s->cpus_per_task_given);
+    for (uint32_t i = 0; i < more->n_gres; i++) {
+        const struct gres_ask *g = &more->gres[i];
+        if (g->per == GRES_PER_TASK)
+            str_addf(&text, "%sgres/%s%s%s=%" PRIu64, text.n ? "," : "", g->name, g->type ? ":" : "", g->type ? g->type : "", g->count);
+    }
+    if (text.n)
+        env_twin(env, "TRES_PER_TASK", "%s", text.p);
+}
+
+static void add_seldom(struct env *env, const struct job_seldom *d) {
+    const struct {
+        const char *name;
+        uint64_t value;
+    } number[] = {{"NTASKS_PER_CORE", d->tasks_per_core}, {"NTASKS_PER_SOCKET", d->tasks_per_socket}, {"THREADS_PER_CORE", d->threads},
+                  {"CPUS_PER_GPU", d->cpus_per_gpu}, {"MEM_PER_GPU", d->mem_gpu_mb}, {"NTASKS_PER_GPU", d->tasks_per_gpu}};
+    for (size_t i = 0; i < ARRAY_LEN(number); i++)
+        if (number[i].value)
+            env_twin(env, number[i].name, "%" PRIu64, number[i].value);
+    if (d->gpus_per_node)
+        env_twin(env, "GPUS_PER_NODE", "%s", d->gpus_per_node);
+}
+
 void env_add_shape(struct env *env, const struct launch_request *q) {
     const struct job_spec *s = q->spec;
     const char *nodes = node_list(env->a, q);
@@ -232,11 +259,13 @@ void env_add_shape(struct env *env, const struct launch_request *q) {
     }
     if (s->cpus_per_task_given) {
         env_twin(env, "CPUS_PER_TASK", "%u", s->cpus_per_task_given);
-        env_twin(env, "TRES_PER_TASK", "cpu=%u", s->cpus_per_task_given);
     }
+    add_tres_per_task(env, s);
     const struct job_more *more = job_spec_more(s);
     if (more->tasks_per_node)
         env_twin(env, "NTASKS_PER_NODE", "%u", more->tasks_per_node);
+    if (more->seldom)
+        add_seldom(env, more->seldom);
     if (more->distribution)
         env_twin(env, "DISTRIBUTION", "%s", more->distribution);
     if (more->gpus_text)

@@ -6,7 +6,7 @@
 #include "core/model/text.h"
 #include "spurd/launch/gpus.h"
 
-#define UNKILLABLE_MS 60000u /* Slurm's UnkillableStepTimeout */
+#define UNKILLABLE_SECS 60u /* Slurm's UnkillableStepTimeout; of a controller that says nothing */
 #define UMASK_DEFAULT 022u
 
 static uint32_t scaled(const struct launch_facts *f, uint64_t ms) {
@@ -35,6 +35,7 @@ static const char *path_of(const struct launch_request *q, const struct launch_f
                                .array_job_id = is_array ? q->array->job_id : 0,
                                .array_task_id = is_array ? q->array->task - 1 : UINT32_MAX,
                                .step_id = STEP_BATCH,
+                               .node_index = q->node_index, /* 0, but where each node runs the script */
                                .job_name = s->name,
                                .user = s->user,
                                .node_name = f->node_name,
@@ -92,7 +93,7 @@ int launch_plan(const struct launch_request *q, const struct launch_facts *f, st
         .umask = s->umask ? s->umask - 1 : UMASK_DEFAULT,
         .mem_limit_mb = q->nodes[q->node_index].mem_mb,
         .containment = f->containment,
-        .unkillable_ms = scaled(f, UNKILLABLE_MS),
+        .unkillable_ms = scaled(f, (uint64_t)(q->complete_wait_secs ? q->complete_wait_secs : UNKILLABLE_SECS) * 1000),
         .kill_wait_ms = scaled(f, (uint64_t)q->kill_wait_secs * 1000),
         .everywhere = q->everywhere && q->n_nodes > 1,
         .run_id = arena_printf(a, "%u.%u.%s", q->job_id, q->start_no, f->cgroup),

@@ -9,11 +9,12 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "core/model/bind.h"
 #include "core/model/text.h"
 #include "spurd/launch/env.h"
 #include "spurd/launch/gpus.h"
 
-#define UNKILLABLE_MS 60000u
+#define UNKILLABLE_SECS 60u
 #define UMASK_DEFAULT 022u
 
 struct making {
@@ -119,6 +120,8 @@ static void add_step(struct env *env, const struct making *m) {
         env_twin(env, "CPUS_PER_TASK", "%u", s->spec->cpus_per_task);
 }
 
+static void add_binding(struct env *env, const struct stream_launch *l);
+
 static void add_place(struct env *env, const struct making *m, uint32_t umask) {
     const struct stream_launch *l = m->l;
     if (m->k->cluster_name)
@@ -133,6 +136,8 @@ static void add_place(struct env *env, const struct making *m, uint32_t umask) {
         env_twin(env, "LAUNCH_NODE_IPADDR", "%s", l->launch_address);
         env_twin(env, "SRUN_COMM_HOST", "%s", l->launch_address);
     }
+    if (l->launch_port)
+        env_twin(env, "SRUN_COMM_PORT", "%u", l->launch_port);
     const char *dir = env_get(env, "SLURM_SUBMIT_DIR") ? env_get(env, "SLURM_SUBMIT_DIR") : l->submit_dir;
     const char *host = env_get(env, "SLURM_SUBMIT_HOST") ? env_get(env, "SLURM_SUBMIT_HOST") : l->submit_host;
     if (dir)
@@ -142,6 +147,7 @@ static void add_place(struct env *env, const struct making *m, uint32_t umask) {
     if (m->f->config_path)
         env_twin(env, "CONF", "%s", m->f->config_path);
     env_twin(env, "UMASK", "%04o", umask);
+    add_binding(env, l);
     env_twin(env, "OOM_KILL_STEP", "0");
     env_twin(env, "PRIO_PROCESS", "0");
     env_twin(env, "TOPOLOGY_ADDR", "%s", m->f->node_name);
@@ -261,6 +267,28 @@ static bool is_shared(const struct step_task *tasks, uint32_t n, const char *pat
     return false;
 }
 
+static void bind_task(const struct making *m, uint32_t local, struct step_task *t) {
+    struct cpu_bind_ask b;
+    if (!m->l->cpu_bind || cpu_bind_parse(m->l->cpu_bind, &b))
+        return;
+    cpu_bind_task(&b, local, m->a, &t->cpus, &t->n_cpus);
+    t->cpu_by_rank = b.kind == CPU_BIND_RANK;
+    t->tell_cpus = b.verbose;
+}
+
+/* As Slurm tells its tasks of it. */
+static void add_binding(struct env *env, const struct stream_launch *l) {
+    struct cpu_bind_ask b;
+    if (!l->cpu_bind || cpu_bind_parse(l->cpu_bind, &b))
+        return;
+    const char *kind = b.kind == CPU_BIND_RANK ? "rank" : b.kind == CPU_BIND_MAP ? "map_cpu:" : b.kind == CPU_BIND_MASK ? "mask_cpu:" : "none";
+    const char *verbose = b.verbose ? "verbose" : "quiet", *list = b.list ? b.list : "";
+    env_twin(env, "CPU_BIND", "%s,%s%s", verbose, kind, list);
+    env_twin(env, "CPU_BIND_LIST", "%s", list);
+    env_twin(env, "CPU_BIND_TYPE", "%s", kind);
+    env_twin(env, "CPU_BIND_VERBOSE", "%s", verbose);
+}
+
 static void make_task(const struct making *m, struct step_task *all, uint32_t i, struct step_plan *plan) {
     const struct stream_launch *l = m->l;
     struct step_task *t = &all[i];
@@ -274,6 +302,7 @@ static void make_task(const struct making *m, struct step_task *all, uint32_t i,
     env_twin(&env, "LOCALID", "%u", i);
     env_twin(&env, "TASK_PID", "%s", "");
     add_tasks_gpus(&env, m, i);
+    bind_task(m, i, t);
     env_take(&env, &t->env, &t->n_env);
     if (l->pty) {
         t->std_in = t->std_out = t->std_err = "/dev/null";
@@ -339,7 +368,7 @@ int launch_step_plan(const struct step_ticket *k, const struct stream_launch *l,
         .umask = l->umask ? l->umask - 1 : UMASK_DEFAULT,
         .mem_limit_mb = m.own->mem_mb,
         .containment = f->containment,
-        .unkillable_ms = scaled(f, UNKILLABLE_MS),
+        .unkillable_ms = scaled(f, (uint64_t)(k->complete_wait_secs ? k->complete_wait_secs : UNKILLABLE_SECS) * 1000),
         .kill_wait_ms = scaled(f, (uint64_t)k->kill_wait_secs * 1000),
         .run_id = arena_printf(a, "%u.%u.%u.%s", k->job_id, k->start_no, k->step_id, f->cgroup),
         .user = k->user,

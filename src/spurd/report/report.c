@@ -5,6 +5,10 @@
  *      └── "register again", an error that says that we are not known, several calls without answer
  *
  * Nothing is lost while the controllers are away: what ended waits in the table, and on disk.
+ *
+ * Any controller will do: it hands on what is said, and the channel (io/rpc) leaves one that hangs or finds no leader for
+ * the next. A new leader has the nodes in its state, so agents that go on with heartbeats need not register anew. All
+ * that is said is spread in time: each agent's interval is a little shorter than it was told, by chance.
  */
 #include "spurd/report/report.h"
 
@@ -65,6 +69,11 @@ static uint64_t next_delay(struct report *r) {
     return r->retry_ms / 2 + r->host->random(r->host->impl) % (r->retry_ms / 2 + 1);
 }
 
+/* Ten thousand that were thrown together by one event drift apart again. */
+static uint64_t until_next(const struct report *r) {
+    return r->heartbeat_ms - r->host->random(r->host->impl) % (r->heartbeat_ms / 8 + 1);
+}
+
 /* ---- registration ---- */
 
 static void away(struct report *r, const struct err *why) {
@@ -87,7 +96,7 @@ static void registered(struct report *r, const struct register_reply *reply) {
              reply->cluster_name ? reply->cluster_name : "?");
     table_end_strays(r->table, reply->end, reply->n_end);
     r->conf.on_registered(r->conf.arg, reply);
-    set_timer(r, r->heartbeat_ms);
+    set_timer(r, until_next(r));
     send_reports(r);
 }
 
@@ -169,7 +178,7 @@ static void on_heartbeat(void *arg, int code, const struct err *why, const void 
         set_timer(r, 0);
         return;
     }
-    set_timer(r, got.send_runs ? 0 : r->heartbeat_ms);
+    set_timer(r, got.send_runs ? 0 : until_next(r));
     send_reports(r);
 }
 

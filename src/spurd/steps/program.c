@@ -20,6 +20,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "base/mem.h"
 #include "base/str.h"
 
@@ -37,20 +38,9 @@ struct program {
     atomic_bool stop;
 };
 
-static int write_all(int fd, const unsigned char *p, size_t n) {
-    for (ssize_t put; n; p += put, n -= (size_t)put) {
-        put = write(fd, p, n);
-        if (put < 0 && errno == EINTR)
-            put = 0;
-        else if (put <= 0)
-            return -1;
-    }
-    return 0;
-}
-
 static int into_memory(struct program *p) {
     autoclose int fd = memfd_create("spurstepd", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (fd < 0 || write_all(fd, spurstepd_blob, (size_t)(spurstepd_blob_end - spurstepd_blob)) || fchmod(fd, 0500))
+    if (fd < 0 || fd_write(fd, spurstepd_blob, (size_t)(spurstepd_blob_end - spurstepd_blob)) || fchmod(fd, 0500))
         return -1;
     (void)fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
     p->fd = fcntl(fd, F_DUPFD_CLOEXEC, READY_FD + 10); /* out of the way of what the child puts at 3 */
@@ -63,7 +53,7 @@ static int into_file(struct program *p, const char *state_dir, struct err *e) {
     snprintf(p->path, sizeof(p->path), "%s/spurstepd", state_dir);
     (void)unlink(made);
     autoclose int fd = open(made, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0700);
-    if (fd < 0 || write_all(fd, spurstepd_blob, (size_t)(spurstepd_blob_end - spurstepd_blob)) ||
+    if (fd < 0 || fd_write(fd, spurstepd_blob, (size_t)(spurstepd_blob_end - spurstepd_blob)) ||
         rename(made, p->path))
         return err_sys(e, "write %s", p->path);
     return 0;
@@ -184,7 +174,7 @@ int program_copy(const struct program *p, int client, const void *request, size_
     int code = start(p, "copy", NULL, high, &fd, e);
     if (code)
         return code;
-    if (write_all(fd, request, n) || shutdown(fd, SHUT_WR) || !listen_for(p, fd, RUN_WAIT_MS, said, sizeof(said)) ||
+    if (fd_write(fd, request, n) || shutdown(fd, SHUT_WR) || !listen_for(p, fd, RUN_WAIT_MS, said, sizeof(said)) ||
         !str_eq(said, "ok"))
         return err_set(e, E_LAUNCH, "%s", *said ? said : "the file's taker died");
     return 0;

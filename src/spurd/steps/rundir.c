@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "base/mem.h"
 #include "spurd/steps/steps.h"
 
@@ -48,21 +49,9 @@ int rundir_init(const char *state_dir, struct err *e) {
 
 /* ---- writing ---- */
 
-static int write_all(int fd, const void *p, size_t n) {
-    for (size_t at = 0; at < n;) {
-        ssize_t put = write(fd, (const char *)p + at, n - at);
-        if (put < 0 && errno == EINTR)
-            continue;
-        if (put <= 0)
-            return -1;
-        at += (size_t)put;
-    }
-    return 0;
-}
-
 static int write_file(int dir, const char *name, const void *p, size_t n, bool sync, struct err *e) {
     autoclose int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (fd < 0 || write_all(fd, p, n) || (sync && fdatasync(fd)))
+    if (fd < 0 || fd_write(fd, p, n) || (sync && fdatasync(fd)))
         return err_sys(e, "write %s of the run", name);
     return 0;
 }
@@ -70,7 +59,7 @@ static int write_file(int dir, const char *name, const void *p, size_t n, bool s
 /* The script is the user's to read and execute, and nobody else's. */
 static int write_script(int dir, const struct step_plan *plan, const void *script, size_t n, struct err *e) {
     autoclose int fd = openat(dir, STEP_SCRIPT_FILE, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0700);
-    if (fd < 0 || write_all(fd, script, n) || fchmod(fd, 0500))
+    if (fd < 0 || fd_write(fd, script, n) || fchmod(fd, 0500))
         return err_sys(e, "write the batch script");
     if (geteuid() == 0 && fchown(fd, plan->uid, plan->gid))
         return err_sys(e, "give the batch script to user id %u", plan->uid);
@@ -88,11 +77,6 @@ static int fill(int dir, const struct step_plan *plan, const void *script, size_
     return code ? code : write_file(dir, STEP_PLAN_FILE, bytes.p, bytes.n, !plan->step_id, e);
 }
 
-static int sync_dir(const char *path, struct err *e) {
-    autoclose int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return fd < 0 || fsync(fd) ? err_sys(e, "sync %s", path) : 0;
-}
-
 int rundir_create(const char *state_dir, uint64_t key, const struct step_plan *plan, const void *script,
                   size_t n_script, struct err *e) {
     autofree char *path = rundir_path(state_dir, key);
@@ -104,9 +88,9 @@ int rundir_create(const char *state_dir, uint64_t key, const struct step_plan *p
         return err_sys(e, "open %s", path);
     int code = fill(dir, plan, script, n_script, e);
     if (!code && !plan->step_id)
-        code = sync_dir(path, e);
+        code = dir_sync(path, e);
     if (!code && !plan->step_id)
-        code = sync_dir(runs, e);
+        code = dir_sync(runs, e);
     if (code)
         rundir_remove(state_dir, key);
     return code;

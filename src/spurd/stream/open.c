@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "io/loop/loop.h"
+#include "io/rpc/rpc.h"
 #include "spurd/stream/ticket.h"
 
 #define OPEN_MS 15000            /* to say OPEN */
@@ -269,7 +270,7 @@ static void on_late(void *arg) {
     leave(o);
 }
 
-void streams_take(void *streams, int fd, const char *peer, const void *rest, size_t n_rest) {
+void streams_take(void *streams, int fd, const struct rpc_peer *peer, const void *rest, size_t n_rest) {
     struct streams *s = streams;
     if (s->stopped || s->n_openings >= OPENINGS_MAX) {
         close(fd);
@@ -278,7 +279,8 @@ void streams_take(void *streams, int fd, const char *peer, const void *rest, siz
     struct opening *o = xnew(struct opening);
     o->s = s;
     o->fd = fd;
-    (void)strncat(o->peer, peer, sizeof(o->peer) - 1);
+    memcpy(o->peer, peer->address, sizeof(o->peer));
+    _Static_assert(sizeof(o->peer) == sizeof(peer->address), "a copy of it");
     o->next = s->openings;
     if (o->next)
         o->next->prev = o;
@@ -296,7 +298,14 @@ void streams_take(void *streams, int fd, const char *peer, const void *rest, siz
     o->poll = poll;
     o->timer = loop_timer_start(s->conf.loop, OPEN_MS, on_late, o);
     uv_poll_start(poll, UV_READABLE, on_readable);
-    look(o);
+    if (peer->is_refused) {
+        struct err e;
+        err_set(&e, E_TLS, NULL);
+        stop_reading(o);
+        refuse(o, &e);
+    } else {
+        look(o);
+    }
 }
 
 /* ---- life ---- */

@@ -23,6 +23,7 @@ void streams_set_key(struct streams *s, const struct cred_public *key);
 void streams_stop(struct streams *s); /* drops those that are being opened; before the table and the loop go */
 void streams_free(struct streams *s);
 /* api_conf's on_stream. */
-void streams_take(void *streams, int fd, const char *peer, const void *rest, size_t n_rest);
+struct rpc_peer;
+void streams_take(void *streams, int fd, const struct rpc_peer *peer, const void *rest, size_t n_rest);
 
 #endif

@@ -78,6 +78,40 @@ static void some_tasks_are_cancelled_held_and_released(void **state) {
     rig_fini(&g);
 }
 
+static int cancel_without_trace(struct rig *g, uint32_t id, uint32_t first, uint32_t last) {
+    struct array_range r = {first, last};
+    struct job_target t = {id, &r, 1};
+    return act1(g, CMD_CANCEL, &(struct cmd_cancel){.targets = &t, .n_targets = 1, .no_trace = true});
+}
+
+static void waiting_tasks_that_are_cancelled_leave_nothing(void **state) {
+    struct rig g;
+    rig_init(&g);
+    uint32_t n = add_node(&g, "n", 8, NULL, 0);
+    submit_array(&g, 1, 0, 9, 0);
+    assert_int_equal(cancel_without_trace(&g, 1, 2, 4), 0);
+    assert_true(saw(&g, EV_JOB_OVER, 2)); /* one record for all three, */
+    assert_null(job_of(&g, 2));           /* that is gone at once, as Slurm's */
+    assert_int_equal(job_of(&g, 1)->array->over, 3);
+    assert_int_equal(job_of(&g, 1)->array->bad, 3);
+    assert_int_equal(cancel_without_trace(&g, 1, 2, 2), E_JOB_ID);
+    uint32_t five = start_task(&g, 1, 5, n);
+    assert_int_not_equal(five, 0);
+    assert_int_equal(cancel_without_trace(&g, 1, 5, 6), 0);
+    assert_int_equal(job_of(&g, five)->state, JOB_CANCELLED); /* ran: it is a job */
+    assert_int_equal(cancel_without_trace(&g, 1, 0, 9), 0);   /* the rest: the array's own record stays */
+    assert_int_equal(job_of(&g, 1)->state, JOB_CANCELLED);
+    assert_int_equal(job_of(&g, 1)->array->over, 9);
+    assert_int_equal(cancel_without_trace(&g, 1, 7, 7), E_JOB_DONE);
+    uint32_t plain = 20;
+    submit(&g, plain);
+    struct array_range seven = {7, 7};
+    struct job_target both[] = {{1, &seven, 1}, {plain, NULL, 0}}; /* a refused part says nothing of what follows */
+    act(&g, CMD_CANCEL, &(struct cmd_cancel){.targets = both, .n_targets = 2, .no_trace = true});
+    assert_int_equal(job_of(&g, plain)->state, JOB_CANCELLED);
+    rig_fini(&g);
+}
+
 static void a_whole_array_is_waited_for(void **state) {
     struct rig g;
     rig_init(&g);
@@ -145,6 +179,40 @@ static void tasks_wait_for_tasks(void **state) {
     rig_fini(&g);
 }
 
+static void tasks_that_have_left_are_not_waited_for(void **state) {
+    struct rig g;
+    rig_init(&g);
+    uint32_t n = add_node(&g, "n", 8, NULL, 0);
+    struct array_range r = {0, 3};
+    struct job_more more = {.array_ranges = &r, .n_array_ranges = 1};
+    submit_array(&g, 1, 0, 3, 0);
+    uint32_t gone[3];
+    for (uint32_t t = 0; t < 3; t++) {
+        gone[t] = start_task(&g, 1, t, n);
+        running(&g, gone[t]);
+        done(&g, gone[t], n, t == 1 ? 256 : 0);
+    }
+    act(&g, CMD_PURGE, &(struct cmd_purge){gone, 3, true});
+    assert_null(job_of(&g, gone[1]));
+    /* 0 and 2 ended well, 1 did not, 3 waits still */
+    assert_int_equal(submit_dep(&g, 20, (struct dep){.kind = DEP_AFTERCORR, .job_id = 1}, &more), 0);
+    assert_int_equal(job_of(&g, 20)->deps[0].state, DEP_WAITING);
+    assert_int_equal(job_of(&g, 21)->array->task, 2);
+    assert_int_equal(job_of(&g, 21)->deps[0].state, DEP_NEVER);
+    struct array_range early = {0, 2};
+    struct job_more first = {.array_ranges = &early, .n_array_ranges = 1};
+    assert_int_equal(submit_dep(&g, 30, (struct dep){.kind = DEP_AFTERCORR, .job_id = 1}, &first), 0);
+    assert_int_equal(job_of(&g, 30)->deps[0].state, DEP_DONE);
+    assert_int_equal(job_of(&g, 30)->array->n_pending, 2);
+    submit_dep(&g, 40, (struct dep){.kind = DEP_AFTERANY, .job_id = 1}, NULL);
+    start_task(&g, 1, 3, n);
+    running(&g, 1);
+    done(&g, 1, n, 0);
+    assert_int_equal(job_of(&g, 20)->deps[0].state, DEP_DONE);
+    assert_int_equal(job_of(&g, 40)->deps[0].state, DEP_DONE);
+    rig_fini(&g);
+}
+
 static void a_circle_is_refused(void **state) {
     struct rig g;
     rig_init(&g);
@@ -175,8 +243,10 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tasks_leave_the_array_as_they_start),
         cmocka_unit_test(some_tasks_are_cancelled_held_and_released),
+        cmocka_unit_test(waiting_tasks_that_are_cancelled_leave_nothing),
         cmocka_unit_test(a_whole_array_is_waited_for),
         cmocka_unit_test(tasks_wait_for_tasks),
+        cmocka_unit_test(tasks_that_have_left_are_not_waited_for),
         cmocka_unit_test(a_circle_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -92,6 +92,65 @@ static void lose_node(struct rig *g, uint32_t id, uint32_t n) {
     act(g, CMD_NODE_DONE, &cmd);
 }
 
+static void what_is_queued_again_may_have_to_wait(void **state) {
+    struct rig g;
+    rig_init(&g);
+    config(&g, (struct rconf){.requeue_delay_secs = 120, .max_requeues = 9});
+    uint32_t n = add_node(&g, "n", 4, NULL, 0);
+    submit(&g, 1);
+    start(&g, 1, (struct job_node){.node_id = n, .cpus = 1});
+    running(&g, 1);
+    assert_int_equal(requeue(&g, 1, HOLD_NONE), 0);
+    done(&g, 1, n, 15);
+    int64_t once = job_of(&g, 1)->retry_unix;
+    assert_int_equal(once, job_of(&g, 1)->submit_ms / 1000 + 120);
+    lose_node(&g, 1, n);
+    assert_int_equal(job_of(&g, 1)->retry_unix, job_of(&g, 1)->submit_ms / 1000 + 120);
+    rig_fini(&g);
+}
+
+static void a_release_keeps_the_delay_of_a_requeue(void **state) {
+    struct rig g;
+    uint32_t id = 1;
+    struct job_target t = {.job_id = id};
+    rig_init(&g);
+    config(&g, (struct rconf){.requeue_delay_secs = 120, .max_requeues = 9});
+    uint32_t n = add_node(&g, "n", 4, NULL, 0);
+    submit(&g, id);
+    start(&g, id, (struct job_node){.node_id = n, .cpus = 1});
+    running(&g, id);
+    requeue(&g, id, HOLD_USER);
+    done(&g, id, n, 15);
+    int64_t when = job_of(&g, id)->submit_ms / 1000 + 120;
+    struct cmd_hold release = {.job_ids = &id, .n_job_ids = 1, .keeps = true, .keeps_delay = true};
+    assert_int_equal(act1(&g, CMD_HOLD, &release), 0);
+    assert_int_equal(job_of(&g, id)->hold, HOLD_NONE);
+    assert_int_equal(job_of(&g, id)->retry_unix, when);
+    /* a new begin replaces it, but for entries that did not know of that */
+    struct job_spec soon = {.begin_unix = 1};
+    struct cmd_update up = {.targets = &t, .n_targets = 1, .changes = CHANGE_BEGIN, .spec = &soon};
+    assert_int_equal(act1(&g, CMD_UPDATE, &up), 0);
+    assert_int_equal(job_of(&g, id)->retry_unix, when);
+    up.lifts_delay = true;
+    assert_int_equal(act1(&g, CMD_UPDATE, &up), 0);
+    assert_int_equal(job_of(&g, id)->retry_unix, 0);
+    /* what launches that failed have made of it is lifted, and an old entry lifts all */
+    start(&g, id, (struct job_node){.node_id = n, .cpus = 1});
+    act(&g, CMD_UNDO, &(struct cmd_undo){.job_id = id, .start_no = job_of(&g, id)->start_no});
+    done(&g, id, n, 0);
+    assert_true(job_of(&g, id)->retry_unix > 0);
+    act1(&g, CMD_HOLD, &(struct cmd_hold){.job_ids = &id, .n_job_ids = 1, .hold = HOLD_USER});
+    assert_int_equal(act1(&g, CMD_HOLD, &release), 0);
+    assert_int_equal(job_of(&g, id)->retry_unix, 0);
+    start(&g, id, (struct job_node){.node_id = n, .cpus = 1});
+    running(&g, id);
+    requeue(&g, id, HOLD_USER);
+    done(&g, id, n, 15);
+    act1(&g, CMD_HOLD, &(struct cmd_hold){.job_ids = &id, .n_job_ids = 1});
+    assert_int_equal(job_of(&g, id)->retry_unix, 0);
+    rig_fini(&g);
+}
+
 static void a_job_that_lost_a_node_is_queued_again(void **state) {
     struct rig g;
     rig_init(&g);
@@ -147,6 +206,38 @@ static void clocks_stand_still(void **state) {
     assert_int_equal(job_of(&g, 1)->rare->suspended_total_ms, 6040);
     done(&g, 1, n, 15);
     assert_int_equal(suspend(&g, 1, true), E_JOB_DONE);
+    rig_fini(&g);
+}
+
+static int note_stop(struct rig *g, uint32_t id, bool resume) {
+    struct job_target t = {.job_id = id};
+    return act1(g, CMD_SUSPEND, &(struct cmd_suspend){&t, 1, resume, true});
+}
+
+static void a_stop_by_a_signal_is_noted(void **state) {
+    struct rig g;
+    rig_init(&g);
+    uint32_t n = add_node(&g, "n", 4, NULL, 0);
+    submit(&g, 1);
+    assert_int_equal(note_stop(&g, 1, false), E_JOB_PENDING);
+    start(&g, 1, (struct job_node){.node_id = n, .cpus = 1});
+    running(&g, 1);
+    assert_int_equal(note_stop(&g, 1, false), 0);
+    assert_int_equal(job_of(&g, 1)->state, JOB_RUNNING);
+    assert_string_equal(job_shown_state(job_of(&g, 1)), "STOPPED");
+    assert_string_equal(job_shown_state_compact(job_of(&g, 1)), "ST");
+    assert_true(saw(&g, EV_JOB_CHANGED, 1));
+    assert_int_equal(note_stop(&g, 1, true), 0);
+    assert_string_equal(job_shown_state(job_of(&g, 1)), "RUNNING");
+    note_stop(&g, 1, false);
+    suspend(&g, 1, false);
+    assert_string_equal(job_shown_state(job_of(&g, 1)), "SUSPENDED");
+    suspend(&g, 1, true); /* SIGCONT */
+    assert_string_equal(job_shown_state(job_of(&g, 1)), "RUNNING");
+    note_stop(&g, 1, false);
+    done(&g, 1, n, 0);
+    assert_string_equal(job_shown_state(job_of(&g, 1)), "COMPLETED");
+    assert_int_equal(note_stop(&g, 1, false), E_JOB_DONE);
     rig_fini(&g);
 }
 
@@ -412,6 +503,24 @@ static void a_client_ends_its_job(void **state) {
     rig_fini(&g);
 }
 
+/* An old entry of the log, which lacks the word, takes the reason away as it always did. */
+static void what_was_held_says_so_when_it_is_cancelled(void **state) {
+    struct rig g;
+    rig_init(&g);
+    uint32_t n = add_node(&g, "n", 4, NULL, 0);
+    for (uint32_t i = 1; i <= 3; i++) {
+        submit(&g, i);
+        if (i == 3)
+            start(&g, i, (struct job_node){.node_id = n, .cpus = 1});
+        else
+            act1(&g, CMD_HOLD, &(struct cmd_hold){.job_ids = &i, .n_job_ids = 1, .hold = HOLD_USER});
+        assert_int_equal(act1(&g, CMD_CANCEL, &(struct cmd_cancel){.job_ids = &i, .n_job_ids = 1, .keep_reason = i != 2}), 0);
+        assert_int_equal(job_of(&g, i)->state, JOB_CANCELLED);
+        assert_int_equal(job_of(&g, i)->reason, i == 1 ? REASON_HELD_USER : REASON_NONE);
+    }
+    rig_fini(&g);
+}
+
 static void a_deadline_ends_what_waits(void **state) {
     struct rig g;
     rig_init(&g);
@@ -462,6 +571,7 @@ static void drains_have_owners(void **state) {
     add_node(&g, "n", 4, NULL, 0); /* what was set outlives a registration, but no new configuration */
     assert_int_equal(node_of(&g, n)->weight, 9);
     assert_string_equal(node_of(&g, n)->features[0], "x");
+    assert_false(node_of(&g, n)->has_active);
     config(&g, (struct rconf){0});
     assert_int_equal(node_of(&g, n)->weight, 1);
     assert_int_equal(node_of(&g, n)->n_features, 0);
@@ -470,6 +580,30 @@ static void drains_have_owners(void **state) {
     assert_null(state_find_node(g.s, "n"));
     assert_int_equal(node_op(&g, n, (struct cmd_node_update){.op = NODE_OP_DRAIN}), E_NODE_NAME);
     assert_int_equal(add_node(&g, "n", 4, NULL, 0), n + 1);
+    rig_fini(&g);
+}
+
+static void features_are_active_apart_from_those_there_are(void **state) {
+    static const char *const there[] = {"a", "b"}, *const active[] = {"b", "gone"};
+    struct rig g;
+    rig_init(&g);
+    uint32_t n = add_node(&g, "n", 4, NULL, 0), n_active;
+    node_op(&g, n, (struct cmd_node_update){.op = NODE_OP_SET, .features = there, .n_features = 2, .has_features = true});
+    node_active(node_of(&g, n), &n_active);
+    assert_int_equal(n_active, 2);
+    node_op(&g, n, (struct cmd_node_update){.op = NODE_OP_SET, .active = active, .n_active = 2, .has_active = true});
+    add_node(&g, "n", 4, NULL, 0); /* outlives a registration */
+    assert_int_equal(node_of(&g, n)->n_features, 2);
+    assert_string_equal(node_active(node_of(&g, n), &n_active)[0], "b");
+    assert_int_equal(n_active, 1);
+    node_op(&g, n, (struct cmd_node_update){.op = NODE_OP_SET, .has_active = true});
+    node_active(node_of(&g, n), &n_active);
+    assert_int_equal(n_active, 0);
+    node_op(&g, n, (struct cmd_node_update){.op = NODE_OP_SET, .features = there, .n_features = 1, .has_features = true});
+    node_active(node_of(&g, n), &n_active); /* without a word of those that are active: all */
+    assert_int_equal(n_active, 1);
+    config(&g, (struct rconf){0});
+    assert_false(node_of(&g, n)->has_active);
     rig_fini(&g);
 }
 
@@ -513,7 +647,9 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_run_is_queued_again), cmocka_unit_test(what_is_held_while_it_runs_stays_held),
         cmocka_unit_test(a_job_that_lost_a_node_is_queued_again),
-        cmocka_unit_test(clocks_stand_still),
+        cmocka_unit_test(what_is_queued_again_may_have_to_wait),
+        cmocka_unit_test(a_release_keeps_the_delay_of_a_requeue),
+        cmocka_unit_test(clocks_stand_still), cmocka_unit_test(a_stop_by_a_signal_is_noted),
         cmocka_unit_test(fields_change_as_the_state_allows),
         cmocka_unit_test(steps_never_have_more_than_the_job),
         cmocka_unit_test(a_step_without_memory_is_the_jobs_end),
@@ -522,8 +658,10 @@ int main(void) {
         cmocka_unit_test(nodes_are_shared_as_asked),
         cmocka_unit_test(licences_are_counted),
         cmocka_unit_test(a_client_ends_its_job),
+        cmocka_unit_test(what_was_held_says_so_when_it_is_cancelled),
         cmocka_unit_test(a_deadline_ends_what_waits),
         cmocka_unit_test(drains_have_owners),
+        cmocka_unit_test(features_are_active_apart_from_those_there_are),
         cmocka_unit_test(a_node_is_set_down_under_its_jobs),
         cmocka_unit_test(tokens_are_added_and_revoked),
     };

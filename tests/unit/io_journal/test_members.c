@@ -4,6 +4,9 @@
  */
 #include "rig.h"
 
+#include "io/cred/cred.h"
+#include "io/peer/peer.h"
+
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,6 +18,7 @@
 
 struct cluster {
     struct loop *loop;
+    struct peer *net[N];
     struct rig m[N];
     struct journal_peer peers[N];
     char address[N][32];
@@ -48,7 +52,12 @@ static int setup(void **state) {
         rig_init(&c->m[i], dir, c->loop);
         free(dir);
         c->m[i].conf.id = (uint64_t)i + 1;
-        c->m[i].conf.listen = c->address[i];
+        c->net[i] = NULL;
+        struct peer_conf net = {.cluster = "test", .id = (uint32_t)i + 1, .listen = c->address[i]};
+        struct err e = {0};
+        if (peer_new(&net, &c->net[i], &e))
+            fail_msg("%s", e.text);
+        c->m[i].conf.net = c->net[i];
         c->m[i].conf.peers = c->peers;
         c->m[i].conf.n_peers = N;
     }
@@ -60,6 +69,8 @@ static int teardown(void **state) {
     struct cluster *c = *state;
     for (int i = 0; i < N; i++)
         rig_fini(&c->m[i]);
+    for (int i = 0; i < N; i++)
+        peer_free(c->net[i]);
     rig_loop_free(c->loop);
     temp_remove(c->dir);
     free(c->dir);
@@ -214,6 +225,34 @@ static void test_no_majority(void **state) {
     expect_same(c);
 }
 
+#define NOT_ANSWERED 1 /* no code is above 0 */
+
+static int transfer_code;
+
+static void on_transferred(void *arg, int code, const struct err *why) {
+    transfer_code = code;
+}
+
+static bool transfer_answered(struct rig *r) {
+    return transfer_code != NOT_ANSWERED;
+}
+
+/* The last of three hands the lead on in vain: nobody is left who could take it, nobody leads, and it is told. */
+static void test_transfer_to_nobody(void **state) {
+    struct cluster *c = *state;
+    for (int i = 0; i < N; i++)
+        rig_open(&c->m[i]);
+    struct rig *l = wait_leader(c);
+    for (int i = 0; i < N; i++)
+        if (&c->m[i] != l)
+            rig_close(&c->m[i]);
+    transfer_code = NOT_ANSWERED;
+    journal_transfer(l->j, 0, on_transferred, NULL);
+    rig_until(l, transfer_answered, 20000);
+    assert_true(transfer_code < 0);
+    rig_until(l, lost, 20000);
+}
+
 static bool all_snapshots(struct rig *r) {
     for (int i = 0; i < N; i++)
         if (the->m[i].j && journal_stats(the->m[i].j).snapshot_index < 500)
@@ -308,10 +347,10 @@ static void test_term_cannot_be_stored(void **state) {
 
 static void test_port_is_taken(void **state) {
     struct cluster *c = *state;
-    rig_open(&c->m[0]);
     struct err e = {0};
-    c->m[1].conf.listen = c->address[0];
-    assert_int_equal(rig_try_open(&c->m[1], &e), E_SYS);
+    struct peer *p;
+    struct peer_conf net = {.cluster = "test", .id = 2, .listen = c->address[0]};
+    assert_int_equal(peer_new(&net, &p, &e), E_SYS);
     assert_non_null(strstr(e.text, "in use"));
 }
 
@@ -320,9 +359,11 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_elect_propose_lose_the_leader, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_follower_refuses, setup, teardown),
         cmocka_unit_test_setup_teardown(test_no_majority, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_transfer_to_nobody, setup, teardown),
         cmocka_unit_test_setup_teardown(test_far_behind, setup, teardown),
         cmocka_unit_test_setup_teardown(test_term_cannot_be_stored, setup, teardown),
         cmocka_unit_test_setup_teardown(test_port_is_taken, setup, teardown),
     };
+    assert_int_equal(cred_init(NULL), 0);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

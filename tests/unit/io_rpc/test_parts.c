@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
-#include "io/rpc/address.h"
+#include "io/loop/address.h"
 #include "io/rpc/descriptor.h"
 #include "io/rpc/frame.h"
 #include "io/rpc/guard.h"
@@ -189,7 +189,7 @@ static void test_addresses(void **state) {
         size_t n;
         struct err e;
         auto_str s = {0};
-        if (rpc_addresses_parse(rows[i].text, 6817, &out, &n, &e))
+        if (addresses_parse(rows[i].text, 6817, &out, &n, &e))
             fail_msg("%s: %s", rows[i].text, e.text);
         for (size_t k = 0; k < n; k++)
             str_addf(&s, "%s%s", k ? " " : "", out[k]);
@@ -197,12 +197,12 @@ static void test_addresses(void **state) {
     }
     const char *const bad[] = {"", ",", "a,", "a,,b", ":1", "a:", "a:0", "a:65536", "a:x", "a:1:2x", "https://a:1",
                                "[::1", "[::1]x", "[zz]:1", "a b:1", "a/b:1", "unix:", "unix:relative", "http://",
-                               "ftp://a:1", "a:-1", "a: 1"};
+                               "ftp://a:1", "a:-1", "a: 1", "unix", "http://unix:1"};
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
         char **out;
         size_t n;
         struct err e = {0};
-        int rc = rpc_addresses_parse(bad[i], 6817, &out, &n, &e);
+        int rc = addresses_parse(bad[i], 6817, &out, &n, &e);
         if (rc != E_SYNTAX)
             fail_msg("'%s' was taken", bad[i]);
         assert_true(e.text[0]);
@@ -211,10 +211,10 @@ static void test_addresses(void **state) {
     memset(longer, 'a', 399);
     char **out;
     size_t n;
-    assert_int_equal(rpc_addresses_parse(longer, 1, &out, &n, NULL), E_SYNTAX);
+    assert_int_equal(addresses_parse(longer, 1, &out, &n, NULL), E_SYNTAX);
     memcpy(longer, "unix:/", 6);
-    assert_int_equal(rpc_addresses_parse(longer, 1, &out, &n, NULL), E_SYNTAX);
-    assert_int_equal(rpc_addresses_parse("host", 0, &out, &n, NULL), E_SYNTAX);
+    assert_int_equal(addresses_parse(longer, 1, &out, &n, NULL), E_SYNTAX);
+    assert_int_equal(addresses_parse("host", 0, &out, &n, NULL), E_SYNTAX);
 }
 
 static void test_guard(void **state) {

@@ -249,10 +249,78 @@ static void a_full_disk_is_told_and_passes(void **state) {
     assert_int_equal(rmdir(disk), 0);
 }
 
+/* A writer goes on while it is copied, and doesn't make it begin again. */
+struct meddling {
+    struct fixture *f;
+    unsigned calls;
+    uint64_t last;
+    bool stop;
+};
+
+static int meddle(void *arg, uint64_t bytes, struct err *e) {
+    struct meddling *m = arg;
+    assert_true(bytes >= m->last);
+    m->last = bytes;
+    m->calls++;
+    run(m->f->db, "INSERT INTO t SELECT randomblob(3000) FROM t LIMIT 50");
+    return m->stop ? err_set(e, E_STOPPING, NULL) : 0;
+}
+
+static void a_copy_is_of_one_moment(void **state) {
+    struct fixture *f = *state;
+    struct meddling m = {.f = f};
+    struct err e = {0};
+    autofree char *copy = xasprintf("%s/copy", f->dir);
+    run(f->db, "CREATE TABLE t (b BLOB); INSERT INTO t WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n "
+               "WHERE i < 1000) SELECT randomblob(3000) FROM n");
+    assert_int_equal(sql_copy(f->path, copy, meddle, &m, &e), 0);
+    assert_true(m.calls > 5);
+    assert_true(number(f->db, "SELECT count(*) FROM t") == 1000 + 50 * (int64_t)m.calls);
+    struct sql *db;
+    assert_int_equal(sql_open(copy, SQL_WRITE, &db, &e), 0);
+    assert_int_equal(number(db, "SELECT count(*) FROM t"), 1000);
+    sql_close(db);
+    m = (struct meddling){.f = f, .stop = true};
+    assert_int_equal(sql_copy(f->path, copy, meddle, &m, &e), E_STOPPING);
+    assert_int_equal(access(copy, F_OK), -1);
+    assert_int_equal(sql_copy("/nowhere/db", copy, NULL, NULL, &e), E_NOT_FOUND);
+}
+
+static void a_file_takes_another_s_place(void **state) {
+    struct fixture *f = *state;
+    struct err e = {0};
+    struct sql *db, *reader;
+    autofree char *copy = xasprintf("%s/copy", f->dir);
+    run(f->db, "CREATE TABLE t (n INTEGER); INSERT INTO t VALUES (1)");
+    assert_int_equal(sql_copy(f->path, copy, NULL, NULL, &e), 0);
+    run(f->db, "INSERT INTO t VALUES (2)");
+    sql_close(f->db);
+    assert_int_equal(sql_open(f->path, SQL_READ, &reader, &e), 0);
+    assert_int_equal(number(reader, "SELECT sum(n) FROM t"), 3);
+    sql_close(reader);
+    assert_int_equal(sql_replace(copy, f->path, &e), 0);
+    assert_int_equal(sql_open(f->path, SQL_WRITE, &f->db, &e), 0);
+    assert_int_equal(number(f->db, "SELECT sum(n) FROM t"), 1);
+    run(f->db, "INSERT INTO t VALUES (5)");
+    assert_int_equal(sql_copy(f->path, copy, NULL, NULL, &e), 0);
+    sql_close(f->db);
+    /* a damaged one, and one that is not there, are no obstacle */
+    int fd = open(f->path, O_WRONLY | O_TRUNC);
+    assert_int_equal(write(fd, "this is no database at all, is it? no. not at all.\n", 50), 50);
+    close(fd);
+    assert_int_equal(sql_replace(copy, f->path, &e), 0);
+    assert_int_equal(sql_open(f->path, SQL_READ, &db, &e), 0);
+    assert_int_equal(number(db, "SELECT sum(n) FROM t"), 6);
+    sql_close(db);
+    assert_int_equal(sql_open(f->path, SQL_WRITE, &f->db, &e), 0);
+}
+
 int main(void) {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         T(the_settings),
+        T(a_copy_is_of_one_moment),
+        T(a_file_takes_another_s_place),
         T(values_come_back),
         T(errors_have_rows),
         T(a_reader_reads_beside_the_writer),

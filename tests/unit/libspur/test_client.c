@@ -12,6 +12,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -221,6 +224,92 @@ static void the_next_address_is_tried(void **state) {
     stop(&s);
 }
 
+/* A listener whose process never wakes up: the kernel takes connections, and nobody answers. */
+static int hang(char *dir, char *out, size_t room) {
+    struct sockaddr_un sa = {.sun_family = AF_UNIX};
+    assert_non_null(mkdtemp(dir));
+    snprintf(sa.sun_path, sizeof(sa.sun_path), "%s/sock", dir);
+    snprintf(out, room, "unix:%s", sa.sun_path);
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&sa, sizeof(sa)), 0);
+    assert_int_equal(listen(fd, 8), 0);
+    return fd;
+}
+
+static int64_t now_ms(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+static void one_that_hangs_is_left_for_the_next(void **state) {
+    struct server s;
+    struct err e = {0};
+    uint32_t id;
+    char dir[] = "/tmp/spur-hang-XXXXXX", address[80];
+    int fd = hang(dir, address, sizeof(address));
+    start(&s, NULL, 0);
+    autofree char *list = xasprintf("%s,%s", address, s.address);
+    int64_t began = now_ms();
+    assert_int_equal(submit(&s, list, &id, &e), 0);
+    assert_int_equal(id, 7);
+    assert_in_range(now_ms() - began, 400, 10000); /* not the 30 s of a call; the moment itself depends on the machine */
+    close(fd);
+    unlink(address + 5);
+    rmdir(dir);
+    stop(&s);
+}
+
+/* Where all are slow the bound grows, so that one is heard in the end. */
+static void all_that_hang_are_no_answer(void **state) {
+    struct err e = {0};
+    char dir[] = "/tmp/spur-hang-XXXXXX", address[80];
+    int fd = hang(dir, address, sizeof(address));
+    autofree char *list = xasprintf("%s,%s", address, address);
+    struct spur_client *c = NULL;
+    auto_arena a = {0};
+    struct submit_request request = {0};
+    struct submit_reply reply = {0};
+    assert_int_equal(spur_open(&(struct spur_options){.controllers = list, .timeout_ms = 3000}, &c, &e), 0);
+    int64_t began = now_ms();
+    int rc = spur_call(c, WIRE_Controller_Submit, &request, &a, &reply, &e);
+    assert_true(rc == E_UNREACHABLE || rc == E_DEADLINE);
+    assert_in_range(now_ms() - began, 1000, 20000);
+    spur_close(c);
+    close(fd);
+    unlink(address + 5);
+    rmdir(dir);
+}
+
+/* One that leads no cluster, and knows no leader; and one that goes. The other has the answer, and is asked again first. */
+static void another_is_asked_where_one_is_not_the_leader(void **state) {
+    static const enum mood moods[] = {NOT_LEADER, STOPPING, NOT_LEADER, NOT_LEADER};
+    struct server other, s;
+    struct err e = {0};
+    uint32_t id;
+    start(&other, moods, ARRAY_LEN(moods));
+    start(&s, NULL, 0);
+    autofree char *list = xasprintf("%s,%s", other.address, s.address);
+    for (size_t i = 0; i < 2; i++)
+        assert_int_equal(submit(&s, list, &id, &e), 0);
+    assert_int_equal(other.n_calls, 2);
+    assert_int_equal(s.n_calls, 2);
+    assert_string_equal(other.seen.p[0], s.seen.p[0]);
+    struct spur_client *c = NULL;
+    auto_arena a = {0};
+    uint8_t token[TOKEN_SIZE] = {0};
+    struct submit_request request = {.token = token, .n_token = sizeof(token)};
+    struct submit_reply reply = {0};
+    assert_int_equal(spur_open(&(struct spur_options){.controllers = list}, &c, &e), 0);
+    for (size_t i = 0; i < 3; i++)
+        assert_int_equal(spur_call(c, WIRE_Controller_Submit, &request, &a, &reply, &e), 0);
+    assert_int_equal(other.n_calls, 3); /* only the first one went there */
+    assert_int_equal(s.n_calls, 5);
+    spur_close(c);
+    stop(&other);
+    stop(&s);
+}
+
 static void tokens_go_along(void **state) {
     struct server s;
     struct err e = {0};
@@ -249,6 +338,9 @@ int main(void) {
         cmocka_unit_test(what_is_refused_is_not_repeated),
         cmocka_unit_test(nobody_there),
         cmocka_unit_test(the_next_address_is_tried),
+        cmocka_unit_test(one_that_hangs_is_left_for_the_next),
+        cmocka_unit_test(all_that_hang_are_no_answer),
+        cmocka_unit_test(another_is_asked_where_one_is_not_the_leader),
         cmocka_unit_test(tokens_go_along),
     };
     unsetenv("SPUR_JWT");

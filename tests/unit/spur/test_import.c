@@ -98,6 +98,7 @@ static void a_site(void **state) {
     assert_string_equal(r->admins[0], "slurm");
     assert_int_equal(r->max_array_size, 100001);
     assert_int_equal(r->kill_wait_secs, 7);
+    assert_int_equal(r->requeue_delay_secs, 120);
     assert_int_equal(r->max_age_secs, 604800);
     assert_true(r->no_requeue);
     assert_int_equal(r->n_licenses, 2);
@@ -123,6 +124,23 @@ static void a_site(void **state) {
     assert_int_equal(any->over_count, 2);
     assert_int_equal(any->state, PART_DOWN);
     assert_true(any->hidden);
+    done(&g);
+}
+
+static void nodes_for_one_alone(void **state) {
+    struct got g;
+    import(&g,
+           "ClusterName=a\nNodeName=n1\nSchedulerParameters=bf_interval=1,requeue_delay=7\n"
+           "PartitionName=node Nodes=n1 Exclusive=Node\n"
+           "PartitionName=user Nodes=n1 Exclusive=USER OverSubscribe=YES:3\n"
+           "PartitionName=topo Nodes=n1 Exclusive=TOPO\n",
+           NULL);
+    assert_int_equal(g.conf.rep.requeue_delay_secs, 7);
+    const struct part *node = part(&g, "node"), *user = part(&g, "user"), *topo = part(&g, "topo");
+    assert_true(node->over_subscribe == OVER_EXCLUSIVE && !node->exclusive_user);
+    assert_true(user->exclusive_user && user->over_subscribe == OVER_YES && user->over_count == 3);
+    assert_true(!topo->exclusive_user && topo->over_subscribe == OVER_NO);
+    expect_note(&g, "slurm.conf:6: PartitionName=topo: Exclusive=TOPO: topology is not supported yet; left out\n");
     done(&g);
 }
 
@@ -214,7 +232,7 @@ static void hostile_texts(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_site),  cmocka_unit_test(what_is_left_out), cmocka_unit_test(files_include_files),
+        cmocka_unit_test(a_site),  cmocka_unit_test(nodes_for_one_alone), cmocka_unit_test(what_is_left_out), cmocka_unit_test(files_include_files),
         cmocka_unit_test(agents), cmocka_unit_test(hostile_texts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -107,7 +107,7 @@ static void refusals(void **state) {
         {"--exclusive=bogus", 255, "sbatch: error: Invalid --exclusive specification\n"},
         {"--oversubscribe=x", 255, "sbatch: option '--oversubscribe' doesn't allow an argument\n"
                                    "Try \"sbatch --help\" for more information\n"},
-        {"--switches=1", 1, "sbatch: error: option --switches is not supported yet (see docs/compatibility.md)\n"},
+        {"--bb=1", 1, "sbatch: error: option --bb is not supported yet (see docs/compatibility.md)\n"},
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct fixture f;

@@ -83,6 +83,8 @@ static void from_a_file(void **state) {
     conf("[controller]\nsocket = \"unix:/dev/null\"\nstate_dir = \"/nonexistent\"\n", "unix:/dev/null,localhost:6817");
     conf("some_new_key = 1\n[other]\nx = 2\n", "localhost:6817");
     conf("[controller]\nhosts = [1]\n", NULL);
+    conf("[controller]\npeers = [\"a-0.a:6821\", \"a-1.a:6821\", \"[::1]:7\"]\n", "a-0.a:6817,a-1.a:6817,[::1]:6817");
+    conf("[controller]\nlisten_addr = \"[::]:7000\"\nhosts = [\"h\"]\npeers = [\"a:6821\"]\n", "h:7000");
     conf("[controller\n", NULL);
 }
 

@@ -6,8 +6,9 @@
 #ifndef SPUR_TESTS_ROOMS_RIG_H
 #define SPUR_TESTS_ROOMS_RIG_H
 
-#include "virtual_agent.h"
-#include "virtual_ctl.h"
+#include "script_agent.h"
+#include "sim/agent.h"
+#include "virtual_log.h"
 
 #define RIG_NODES_MAX 8u
 

@@ -349,7 +349,8 @@ static void what_an_administrator_holds_its_owner_cannot_release(void **state) {
     assert_int_equal(rig_hold(&g, 0, id, HOLD_OP_HOLD), 0);
     assert_int_equal(rig_job(&g, id)->reason, REASON_HELD_ADMIN);
     assert_int_equal(rig_hold(&g, 1000, id, HOLD_OP_RELEASE), E_DENIED);
-    assert_int_equal(rig_hold(&g, 1000, id, HOLD_OP_HOLD), E_DENIED);
+    assert_int_equal(rig_hold(&g, 1000, id, HOLD_OP_HOLD), 0); /* as Slurm: it is held, and stays held by the administrator */
+    assert_int_equal(rig_job(&g, id)->reason, REASON_HELD_ADMIN);
     assert_int_equal(rig_hold(&g, 0, id, HOLD_OP_UHOLD), 0); /* one that the owner may lift */
     assert_int_equal(rig_job(&g, id)->reason, REASON_HELD_USER);
     rig_run(&g, 10000);
@@ -391,7 +392,13 @@ static void a_child_waits_for_the_right_end(void **state) {
     rig_run(&g, 400000); /* the parents are history by then; a snapshot and the log agree about the children (rig_fini) */
     assert_int_equal(rig_job(&g, never)->state, JOB_PENDING);
     assert_int_equal(rig_job(&g, never)->deps[0].state, DEP_NEVER);
-    expect(&g, &(struct rig_job){.dependency = dep}, E_DEPENDENCY, "Job dependency problem");
+    uint32_t late = rig_submit(&g, &(struct rig_job){.dependency = dep}); /* history knows */
+    assert_int_equal(rig_job(&g, late)->deps[0].state, DEP_DONE);
+    assert_true(rig_job(&g, late)->deps[0].is_final);
+    snprintf(dep, sizeof(dep), "afterok:%u", bad);
+    uint32_t too_late = rig_submit(&g, &(struct rig_job){.dependency = dep});
+    assert_int_equal(rig_job(&g, too_late)->deps[0].state, DEP_NEVER);
+    expect(&g, &(struct rig_job){.dependency = "afterok:4711"}, E_DEPENDENCY, "Job dependency problem");
     expect(&g, &(struct rig_job){.dependency = "afterok:x"}, E_DEPENDENCY, NULL);
     assert_int_equal(rig_cancel(&g, 1000, never), 0);
     rig_fini(&g);

@@ -172,7 +172,7 @@ static void a_silent_node_is_down_and_its_jobs_have_failed(void **state) {
     assert_int_equal(j->state, JOB_NODE_FAIL);
     assert_int_equal(j->reason, REASON_NODE_DOWN);
     assert_string_equal(job_shown_state(j), "COMPLETING");
-    assert_string_equal(a->why, "DUE TO NODE FAILURE");
+    assert_string_equal(a->why, "DUE TO NODE FAILURE, SEE SLURMCTLD LOG FOR DETAILS");
     assert_int_equal(b->n_terminates, 0);
     assert_int_equal(rig_report(&g, a, both, 1, 15), 0);
     j = rig_job(&g, both);

@@ -24,25 +24,13 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "rig.h"
+#include "sim/ask.h"
 
 #define AGENTS 5u
 #define CALM 2u /* of them: only the network is bad to these */
 #define MEMBERS 2u
 #define CALL_MS 2000u
 #define QUIET_EACH 300u /* steps: so that nothing can hide until a new leader makes up for it */
-
-struct random_world;
-
-/* One request of a client, repeated until it has an answer. */
-struct ask {
-    struct random_world *rw;
-    enum wire_method method;
-    struct buf body;
-    char uid[24];
-    uint32_t job_id; /* of a submit that was answered */
-    bool is_over, is_refused;
-    unsigned tries;
-};
 
 struct row {
     char sluid[16];
@@ -63,150 +51,15 @@ struct random_world {
     struct vctl_conf conf[MEMBERS];
     struct vctl *c[MEMBERS];
     struct buf snap[MEMBERS];
-    struct vhost *client;
+    struct vclient client;
     struct vagent *agent[AGENTS];
     bool is_cut[AGENTS];
     int64_t trouble_ms[AGENTS]; /* when something was last done to it */
-    VEC(struct ask *) asks;
-    VEC(uint32_t) jobs; /* of answered submits */
     VEC(struct row) rows;
     VEC(struct finish) finishes;
     struct map64 begun; /* job id and start number of each script that was begun */
-    uint32_t n_open, n_two_at_once, n_lost;
+    uint32_t n_two_at_once, n_lost;
 };
-
-/* ---- clients ---- */
-
-static void send_ask(void *arg);
-
-static bool is_transport(int code) {
-    return code == E_DEADLINE || code == E_UNREACHABLE || code == E_NOT_LEADER || code == E_STOPPING || code == E_FULL;
-}
-
-static void on_answer(void *arg, int code, const struct err *why, const void *reply, size_t n) {
-    struct ask *a = arg;
-    auto_arena arena = {0};
-    if (is_transport(code)) {
-        vworld_at(a->rw->w, 50 + vworld_below(a->rw->w, 500), send_ask, a);
-        return;
-    }
-    a->is_over = true;
-    a->is_refused = code != 0;
-    a->rw->n_open--;
-    if (code || a->method != WIRE_Controller_Submit)
-        return;
-    struct submit_reply r;
-    must(rec_decode(submit_reply_rec(), reply, n, &arena, &r, NULL) == 0);
-    must(r.job_id);
-    a->job_id = r.job_id;
-    vec_push(&a->rw->jobs, r.job_id);
-}
-
-static void send_ask(void *arg) {
-    struct ask *a = arg;
-    struct host *h = vhost_host(a->rw->client);
-    struct buf body = {0};
-    a->tries++;
-    buf_add(&body, a->body.p, a->body.n);
-    h->send(h->impl, "ctl", wire_method(a->method)->path, a->uid, body, CALL_MS, on_answer, a);
-}
-
-static void ask(struct random_world *rw, enum wire_method m, const void *record, uint32_t uid) {
-    struct ask *a = xnew(struct ask);
-    *a = (struct ask){.rw = rw, .method = m};
-    snprintf(a->uid, sizeof(a->uid), "uid: %u\n", uid);
-    rec_encode(wire_method(m)->request(), record, &a->body);
-    vec_push(&rw->asks, a);
-    rw->n_open++;
-    send_ask(a);
-}
-
-static void new_token(struct random_world *rw, uint8_t out[TOKEN_SIZE]) {
-    uint64_t x[2] = {vworld_random(rw->w), vworld_random(rw->w)};
-    memcpy(out, x, TOKEN_SIZE);
-}
-
-static uint32_t some_job(struct random_world *rw) {
-    if (!rw->jobs.n)
-        return 1;
-    size_t back = vworld_below(rw->w, MIN(rw->jobs.n, 30));
-    return rw->jobs.p[rw->jobs.n - 1 - back];
-}
-
-#define TASKS_MOST 6u
-
-static const char *some_kind(struct random_world *rw) {
-    static const char *const kinds[] = {"after", "afterany", "afterok", "afternotok", "aftercorr"};
-    return kinds[vworld_below(rw->w, ARRAY_LEN(kinds))];
-}
-
-static void act_submit(struct random_world *rw) {
-    struct vworld *w = rw->w;
-    uint8_t token[TOKEN_SIZE];
-    char script[80], dep[40];
-    struct array_range range = {(uint32_t)vworld_below(w, 2), 1 + (uint32_t)vworld_below(w, TASKS_MOST - 1)};
-    struct job_more more = {.array = "some", .array_ranges = &range, .n_array_ranges = 1,
-                            .array_max_running = (uint32_t)vworld_below(w, 3)};
-    uint32_t nodes = vworld_chance(w, 250) ? 1 + (uint32_t)vworld_below(w, 3) : 1;
-    uint64_t ms = vworld_chance(w, 100) ? vworld_below(w, 90000) : vworld_below(w, 6000);
-    snprintf(script, sizeof(script), "#!/bin/sh\n# run %u exit %u\n", (unsigned)ms, (unsigned)vworld_below(w, 3));
-    snprintf(dep, sizeof(dep), "%s:%u", some_kind(rw), some_job(rw));
-    struct job_spec spec = {.work_dir = "/", .min_nodes = nodes, .n_tasks = nodes + (uint32_t)vworld_below(w, 2),
-                            .time_limit_min = 1 + (uint32_t)vworld_below(w, 2),
-                            .dependency = rw->jobs.n && vworld_chance(w, 120) ? dep : NULL,
-                            .hold = vworld_chance(w, 40), .nice = (int64_t)vworld_below(w, 50),
-                            .more = vworld_chance(w, 150) ? &more : NULL, .no_requeue = vworld_chance(w, 500)};
-    struct submit_request rq = {.spec = &spec, .token = token, .n_token = TOKEN_SIZE, .script = (uint8_t *)script,
-                                .n_script = (uint32_t)strlen(script)};
-    new_token(rw, token);
-    ask(rw, WIRE_Controller_Submit, &rq, 1000 + (uint32_t)vworld_below(w, 2));
-}
-
-/* All of a job or array, or some tasks of it; where it is no array they name nothing. */
-static struct job_target some_target(struct random_world *rw, struct array_range *range) {
-    *range = (struct array_range){.first = (uint32_t)vworld_below(rw->w, TASKS_MOST)};
-    range->last = range->first + (uint32_t)vworld_below(rw->w, TASKS_MOST - range->first);
-    return (struct job_target){.job_id = some_job(rw), .tasks = range, .n_tasks = vworld_chance(rw->w, 300)};
-}
-
-static void act_requeue(struct random_world *rw) {
-    uint8_t token[TOKEN_SIZE];
-    struct array_range range;
-    struct job_target t = some_target(rw, &range);
-    struct requeue_request rq = {.targets = &t, .n_targets = 1, .token = token, .n_token = TOKEN_SIZE,
-                                 .hold = vworld_chance(rw->w, 200)};
-    new_token(rw, token);
-    ask(rw, WIRE_Controller_Requeue, &rq, vworld_chance(rw->w, 500) ? 0 : 1000);
-}
-
-static void act_suspend(struct random_world *rw) {
-    uint8_t token[TOKEN_SIZE];
-    struct array_range range;
-    struct job_target t = some_target(rw, &range);
-    struct suspend_request rq = {.targets = &t, .n_targets = 1, .token = token, .n_token = TOKEN_SIZE,
-                                 .resume = vworld_chance(rw->w, 400)};
-    new_token(rw, token);
-    ask(rw, WIRE_Controller_Suspend, &rq, 0);
-}
-
-static void act_cancel(struct random_world *rw) {
-    uint8_t token[TOKEN_SIZE];
-    struct array_range range;
-    struct job_target t = some_target(rw, &range);
-    struct cancel_request rq = {.targets = &t, .n_targets = 1, .token = token, .n_token = TOKEN_SIZE};
-    new_token(rw, token);
-    ask(rw, WIRE_Controller_Cancel, &rq, vworld_chance(rw->w, 500) ? 0 : 1000);
-}
-
-static void act_hold(struct random_world *rw) {
-    uint8_t token[TOKEN_SIZE];
-    struct array_range range;
-    struct job_target t = some_target(rw, &range);
-    struct hold_request rq = {.targets = &t, .n_targets = 1, .token = token, .n_token = TOKEN_SIZE,
-                              .op = vworld_chance(rw->w, 300) ? HOLD_OP_HOLD : HOLD_OP_RELEASE};
-    new_token(rw, token);
-    ask(rw, WIRE_Controller_Hold, &rq, 0);
-}
 
 /* ---- trouble ---- */
 
@@ -284,9 +137,7 @@ static void act_network(struct random_world *rw) {
     struct vworld *w = rw->w;
     struct vfaults f = {.delay_min_ms = 1, .delay_max_ms = 5};
     if (vworld_chance(w, 600))
-        f = (struct vfaults){.lose_request = (unsigned)vworld_below(w, 100), .lose_reply = (unsigned)vworld_below(w, 100),
-                             .twice = (unsigned)vworld_below(w, 200), .late = (unsigned)vworld_below(w, 200),
-                             .delay_min_ms = 1, .delay_max_ms = 30, .late_ms = 3000};
+        f = vnet_faults_some(w);
     vnet_faults(w, &f);
     vlog_delay(rw->log, 1, 1 + (unsigned)vworld_below(w, 40));
 }
@@ -294,15 +145,15 @@ static void act_network(struct random_world *rw) {
 static void act(struct random_world *rw) {
     uint64_t x = vworld_below(rw->w, 1000);
     if (x < 420)
-        act_submit(rw);
+        vclient_submit(&rw->client);
     else if (x < 460)
-        act_requeue(rw);
+        vclient_requeue(&rw->client);
     else if (x < 500)
-        act_suspend(rw);
+        vclient_suspend(&rw->client);
     else if (x < 600)
-        act_cancel(rw);
+        vclient_cancel(&rw->client);
     else if (x < 650)
-        act_hold(rw);
+        vclient_hold(&rw->client);
     else if (x < 750)
         act_agent(rw);
     else if (x < 790)
@@ -360,7 +211,7 @@ static void collect_ends(void *arg, const struct state *s, const struct applied 
     for (size_t i = 0; i < what->lives.n; i++)
         collect_row(rw, what->lives.p[i], true);
     for (size_t i = 0; i < what->events.n; i++)
-        if (what->events.p[i].kind == EV_JOB_OVER)
+        if (what->events.p[i].kind == EV_JOB_OVER && view_job(&v, what->events.p[i].job_id)) /* else tasks that left nothing */
             collect_row(rw, view_job(&v, what->events.p[i].job_id), false);
 }
 
@@ -388,31 +239,6 @@ static bool has_ended(const struct random_world *rw, uint32_t id) {
     for (size_t k = 0; k < rw->rows.n; k++)
         if (rw->rows.p[k].id == id && !rw->rows.p[k].is_life)
             return true;
-    return false;
-}
-
-static bool may_wait(const struct vctl *c, const struct job *j);
-
-/* A job, or any of an array. */
-static bool any_may_wait(const struct vctl *c, uint32_t id) {
-    struct view v;
-    const struct job *j;
-    state_peek(c->room.state, &v);
-    for (uint64_t k = 0; (j = view_next_job(&v, &k)); k++)
-        if ((j->id == id || (j->array && j->array->job_id == id)) && may_wait(c, j))
-            return true;
-    return false;
-}
-
-static bool may_wait(const struct vctl *c, const struct job *j) {
-    if (j->state != JOB_PENDING || j->completing)
-        return false;
-    if (j->hold)
-        return true;
-    for (uint32_t i = 0; i < j->n_deps; i++) {
-        if (j->deps[i].state == DEP_NEVER || (j->deps[i].state == DEP_WAITING && any_may_wait(c, j->deps[i].job_id)))
-            return true;
-    }
     return false;
 }
 
@@ -453,28 +279,28 @@ static void check_jobs(const struct random_world *rw, const struct vctl *c) {
     const struct node *n;
     state_peek(c->room.state, &v);
     for (uint64_t k = 0; (j = view_next_job(&v, &k)); k++)
-        if (!job_is_over(j) && !may_wait(c, j))
+        if (!job_is_over(j) && !vctl_may_wait(c, j))
             fail_msg("job %u is %s, reason %s, after a long quiet time", j->id, job_shown_state(j),
                      job_reason_word(j->reason));
     for (uint64_t k = 0; (n = view_next_node(&v, &k)); k++)
         if (!node_takes_work(n) || n->alloc_cpus || n->n_jobs || n->n_completing)
             fail_msg("node %s: base %u, not responding %u, %u CPUs of %u jobs", n->name, n->base, n->not_responding,
                      n->alloc_cpus, n->n_jobs);
-    for (size_t i = 0; i < rw->jobs.n; i++)
-        if (!vctl_job(c, rw->jobs.p[i]) && !has_ended(rw, rw->jobs.p[i]))
-            fail_msg("job %u was acknowledged and is nowhere", rw->jobs.p[i]);
+    for (size_t i = 0; i < rw->client.jobs.n; i++)
+        if (!vctl_job(c, rw->client.jobs.p[i]) && !has_ended(rw, rw->client.jobs.p[i]))
+            fail_msg("job %u was acknowledged and is nowhere", rw->client.jobs.p[i]);
 }
 
 static void check_submits(const struct random_world *rw) {
     uint32_t n_answered = 0;
-    for (size_t i = 0; i < rw->asks.n; i++) {
-        const struct ask *a = rw->asks.p[i];
+    for (size_t i = 0; i < rw->client.asks.n; i++) {
+        const struct vask *a = rw->client.asks.p[i];
         assert_true(a->is_over);
         n_answered += a->job_id != 0;
         for (size_t k = 0; a->job_id && k < i; k++)
-            assert_int_not_equal(rw->asks.p[k]->job_id, a->job_id);
+            assert_int_not_equal(rw->client.asks.p[k]->job_id, a->job_id);
     }
-    assert_int_equal(n_answered, rw->jobs.n);
+    assert_int_equal(n_answered, rw->client.jobs.n);
 }
 
 static void drop_rows(struct random_world *rw) {
@@ -498,9 +324,9 @@ static void check_roots(struct random_world *rw, const struct vctl *c) {
         note_root(&roots, j);
     for (size_t k = 0; k < rw->rows.n; k++)
         note_root(&roots, rw->rows.p[k].job);
-    assert_int_equal(roots.n, rw->jobs.n);
-    for (size_t i = 0; i < rw->jobs.n; i++)
-        assert_non_null(map64_get(&roots, rw->jobs.p[i]));
+    assert_int_equal(roots.n, rw->client.jobs.n);
+    for (size_t i = 0; i < rw->client.jobs.n; i++)
+        assert_non_null(map64_get(&roots, rw->client.jobs.p[i]));
     map64_fini(&roots);
 }
 
@@ -546,7 +372,8 @@ static void begin(struct random_world *rw, uint64_t seed) {
     rig_make_dir(rw->dir, sizeof(rw->dir));
     rw->log = vlog_new(rw->w);
     vlog_watch(rw->log, on_entry, rw);
-    rw->client = vhost_new(rw->w, &(struct vhost_conf){.address = "client"});
+    vclient_init(&rw->client, &(struct vclient_conf){.world = rw->w, .call_ms = CALL_MS, .chance_long = 100, .long_ms = 90000,
+                                                      .short_ms = 6000, .chance_dependency = 120, .chance_hold = 40});
     for (uint32_t i = 0; i < MEMBERS; i++) {
         rw->conf[i] = (struct vctl_conf){.dir = rw->dir, .member_id = i + 1, .fill = fill, .work_max_ms = 8};
         start_member(rw, i);
@@ -563,7 +390,7 @@ static void begin(struct random_world *rw, uint64_t seed) {
 }
 
 static bool is_quiet(void *arg) {
-    return ((struct random_world *)arg)->n_open == 0;
+    return ((struct random_world *)arg)->client.n_open == 0;
 }
 
 static void heal(struct random_world *rw) {
@@ -589,16 +416,10 @@ static void end(struct random_world *rw) {
     }
     for (uint32_t i = 0; i < AGENTS; i++)
         vagent_free(rw->agent[i]);
-    vhost_free(rw->client);
+    vclient_fini(&rw->client);
     vlog_free(rw->log);
     vworld_free(rw->w);
-    for (size_t i = 0; i < rw->asks.n; i++) {
-        buf_fini(&rw->asks.p[i]->body);
-        free(rw->asks.p[i]);
-    }
     drop_rows(rw);
-    vec_fini(&rw->asks);
-    vec_fini(&rw->jobs);
     vec_fini(&rw->rows);
     vec_fini(&rw->finishes);
     map64_fini(&rw->begun);
@@ -617,7 +438,7 @@ static void live(uint64_t seed, uint32_t steps) {
         check_end(&rw);
     }
     print_message("seed %llu: %u steps, %llu entries, %zu jobs, %zu ended, %u of them lost nodes\n",
-                  (unsigned long long)seed, steps, (unsigned long long)vlog_index(rw.log), rw.jobs.n, rw.rows.n,
+                  (unsigned long long)seed, steps, (unsigned long long)vlog_index(rw.log), rw.client.jobs.n, rw.rows.n,
                   rw.n_lost);
     end(&rw);
 }

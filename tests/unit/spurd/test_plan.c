@@ -366,6 +366,9 @@ static void test_time_is_shorter(void **state) {
     make(x);
     assert_int_equal(x->plan.kill_wait_ms, 500);
     assert_int_equal(x->plan.unkillable_ms, 1000);
+    x->q.complete_wait_secs = 120;
+    make(x);
+    assert_int_equal(x->plan.unkillable_ms, 2000);
 }
 
 static void refusals(void **state) {

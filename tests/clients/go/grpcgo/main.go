@@ -114,6 +114,9 @@ func methods(c *client, _ string) error {
 		list := d.(protoreflect.ServiceDescriptor).Methods()
 		for i := 0; i < list.Len(); i++ {
 			m := list.Get(i)
+			if m.Name() == "Shutdown" { // the others want to be asked too; scontrol shutdown has tests of its own
+				continue
+			}
 			ctx, cancel := c.context(10 * time.Second)
 			_, err := c.call(ctx, m, dynamicpb.NewMessage(m.Input()))
 			cancel()
