@@ -56,6 +56,14 @@ def shared(request):
         yield cluster
 
 
+@pytest.fixture(autouse=True)
+def _nothing_of_the_test_before(request):
+    """srun and salloc end before their job has left its nodes: a test that names the node it expects waits for that."""
+    if "shared" in request.fixturenames:
+        c = request.getfixturevalue("shared")
+        spurtest.wait_for(lambda: not c.run("squeue -h -t CG -o %i").stdout, what="the jobs of the test before to leave their nodes")
+
+
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item, call):
     report = (yield).get_result()
