@@ -369,13 +369,13 @@ static bool settle_array(struct job_ask *a) {
 }
 
 /* A comma is an "and" too. */
-static void settle_features(struct job_ask *a) {
-    if (!a->features || !*a->features)
-        return;
-    char *text = arena_strdup(&a->c->arena, a->features);
+static const char *features_text(struct job_ask *a, const char *given) {
+    if (!given || !*given)
+        return NULL;
+    char *text = arena_strdup(&a->c->arena, given);
     for (char *p = text; *p; p++)
         *p = *p == ',' ? '&' : *p;
-    a->more.features = text;
+    return text;
 }
 
 static bool settle_sharing(struct job_ask *a) {
@@ -424,7 +424,8 @@ bool job_ask_settle(struct job_ask *a) {
         !expand(a, a->exclude, &j->exc_nodes, &j->n_exc_nodes) || !settle_memory(a) || !job_shape_before(a) || !settle_gres(a) ||
         !job_shape_after(a) || !settle_licenses(a) || !settle_array(a) || !settle_sharing(a))
         return false;
-    settle_features(a);
+    a->more.features = features_text(a, a->features);
+    a->more.prefer = features_text(a, a->prefer);
     j->dependency = cli_sluids(a->c, j->dependency);
     fit_nodes(a);
     if (j->partition && !*j->partition) /* -p "" is no partition */

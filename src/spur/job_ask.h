@@ -31,7 +31,7 @@ struct ask_size {
     uint32_t tasks_per_gpu;                                                                                           \
     const char *propagate; /* limits; NULL: all */                                                                    \
     const char *node_list, *exclude;                                                                                  \
-    const char *gres, *gpus, *gpus_per_node, *gpus_per_task, *tres_per_task, *licenses, *array, *features;            \
+    const char *gres, *gpus, *gpus_per_node, *gpus_per_task, *tres_per_task, *licenses, *array, *features, *prefer;          \
     bool exclusive, oversubscribe, any_signal_reservation;                                                            \
     uint32_t quiet;
 struct job_ask {

@@ -136,7 +136,7 @@ static const struct table_field rows[] = {
     {'h', "oversubscribe", "OVER_SUBSCRIBE", T(over_subscribe)},
     {'P', "partition", "PARTITION", T(partition), .compare = by_partition, .json = "partition"},
     {0, "pendingtime", "PENDING_TIME", T(pending_time)},
-    {0, "prefer", "PREFER", .fixed = "(null)", .json = "prefer"},
+    {0, "prefer", "PREFER", T(prefer), .json = "prefer"},
     {'p', "priority", "PRIORITY", T(priority), .number = N(priority)},
     {'Q', "prioritylong", "PRIORITY", T(priority_long), NO_VAL("priority", priority)},
     {0, "profile", "PROFILE", .fixed = "NotSet", OWN("profile", profile)},

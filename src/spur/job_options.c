@@ -167,7 +167,7 @@ static const struct job_row all[] = {
     FLAG("oversubscribe", 's', M(oversubscribe), YES, YES, YES, "let the job's nodes be shared with others, where the partition allows it"),
     FLAG("parsable", 0, S(parsable), YES, NO, NO, "outputs only the jobid"),
     TEXT("partition", 'p', "partition", J(partition), W("PARTITION"), V("PARTITION"), V("PARTITION"), "partition requested"),
-    LATER("prefer", 0, "list", V("PREFER"), V("PREFER"), YES),
+    TEXT("prefer", 0, "list", S(prefer), YES, YES, YES, "features that are tried first, in place of those of -C; then those"),
     LATER("preserve-env", 'E', NULL, NO, V("PRESERVE_ENV"), NO),
     CALL("priority", 0, "value", 0, ask_priority, YES, YES, YES, "set the priority of the job (administrators); 0: hold it"),
     LATER("profile", 0, "value", V("PROFILE"), V("PROFILE"), V("PROFILE")),

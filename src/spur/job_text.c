@@ -66,7 +66,10 @@ FIELD(over_subscribe) {
     str_add(out, oversubscribe_word(SPEC(row)));
 }
 FIELD(features) {
-    or_null(job_spec_more(SPEC(row))->features, out);
+    or_null(job_shown_features(JOB(row)), out);
+}
+FIELD(prefer) {
+    or_null(job_shown_prefer(JOB(row)), out);
 }
 FIELD(licenses) {
     job_licenses(JOB(row), false, out);

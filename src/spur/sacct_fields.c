@@ -241,7 +241,7 @@ FIELD(std_in) {
     own(row, SPEC(row)->std_in ? SPEC(row)->std_in : "/dev/null", out);
 }
 FIELD(constraints) {
-    own(row, job_spec_more(SPEC(row))->features, out);
+    own(row, job_shown_features(JOB(row)), out);
 }
 FIELD(licenses) {
     own(row, job_spec_more(SPEC(row))->licenses_text, out);

@@ -230,7 +230,7 @@ static void texts(struct json *w, const struct job_info *ji) {
         str_add(&nodes, "None assigned");
     job_partition(j, &part);
     job_exclusive(j->spec, &exclusive);
-    json_text(w, "constraints", job_spec_more(j->spec)->features);
+    json_text(w, "constraints", job_shown_features(j));
     json_text(w, "container", "");
     json_text(w, "sluid", j->sluid);
     json_text(w, "exclusive", str_text(&exclusive));

@@ -93,5 +93,5 @@ bool sacct_more_wants(const struct sacct_more *m, const struct job_info *ji) {
     uint32_t limit = job_limit_min(ji), to = m->limit_min && !m->limit_max ? m->limit_at[0] : m->limit_at[1];
     return is_within(job_cpus(ji), m->cpus_at) && is_within(job_nodes(ji), m->nodes_at) &&
            is_within(limit, (const uint32_t[2]){m->limit_at[0], to}) && has(m->group, m->n_group, gid) &&
-           has(m->reason, m->n_reason, str_text(&reason)) && has_feature(m, job_spec_more(j->spec)->features);
+           has(m->reason, m->n_reason, str_text(&reason)) && has_feature(m, job_shown_features(j));
 }

@@ -270,8 +270,10 @@ static void sizes(const struct job_info *ji, const char *nl, bool details, struc
     size_mb_print(m->mem_cpu_mb ? m->mem_cpu_mb : s->mem_node_mb, out);
     str_add(out, " MinTmpDiskNode=");
     size_mb_print(d->tmp_mb, out);
-    str_addf(out, "%sFeatures=%s DelayBoot=", nl, or_null(m->features));
+    str_addf(out, "%sFeatures=%s DelayBoot=", nl, or_null(job_shown_features(j)));
     duration_print_long(d->delay_boot_secs, out);
+    if (job_shown_prefer(j))
+        str_addf(out, "%sPrefer=%s", nl, job_shown_prefer(j));
     str_addf(out, "%sOverSubscribe=%s Exclusive=", nl, oversubscribe_word(s));
     job_exclusive(s, out);
     str_addf(out, " Contiguous=%d Licenses=", m->contiguous);

@@ -147,7 +147,7 @@ static int set_features(struct update *u, const struct key *k, const char *value
     char *text = arena_strdup(&u->s->c->arena, value);
     for (char *p = text; *p; p++)
         *p = *p == ',' ? '&' : *p;
-    u->more.features = *text ? text : NULL;
+    *(str_eq(k->name, "Prefer") ? &u->more.prefer : &u->more.features) = *text ? text : NULL;
     return 0;
 }
 
@@ -260,6 +260,7 @@ static const struct key keys[] = {
     {"NumTasks", 8, CHANGE_TASKS, set_count},
     {"OverSubscribe", 2, CHANGE_SHARE, set_share},
     TEXT("Partition", 2, CHANGE_PARTITION, partition),
+    {"Prefer", 3, CHANGE_PREFER, set_features},
     {"Priority", 2, CHANGE_PRIORITY, set_priority},
     TEXT("QOS", 3, CHANGE_QOS, qos),
     {"ReqNodeList", 8, CHANGE_NODE_LISTS, set_node_list},

@@ -402,6 +402,39 @@ def test_update_of_nodes(new_cluster):
     assert c.run("sinfo -h -N -n n2 -o '%w %f'").stdout == "5 fast,big\n"
 
 
+def test_features_that_are_preferred(c):
+    """In place of -C, where nodes that have them are free; else as if nothing was preferred. Who looks sees which of the two it was."""
+    assert said(c, "scontrol update nodename=ALL availablefeatures= activefeatures=") == (0, "", "")
+    assert said(c, "scontrol update nodename=ALL availablefeatures=slow") == (0, "", "")
+    assert said(c, "scontrol update nodename=n2 availablefeatures=slow,fast") == (0, "", "")
+    held = c.submit("-H", "-C", "slow", "--prefer=fast", "--wrap", "sleep 100")
+    word = c.run(["squeue", "-h", "-j", str(held), "-O", "feature:10,prefer:10"]).stdout.split()
+    assert word == ["slow", "fast"]
+    for text, says in (("none", "Invalid preferred feature specification"), ("fast&&slow", "Invalid preferred feature specification")):
+        code, out, err = said(c, f"scontrol update jobid={held} prefer={text}")
+        assert code == 1 and says in err
+    assert said(c, f"scontrol update jobid={held} prefer=") == (0, "", "") and "Prefer" not in c.job(held)
+    assert said(c, f"scontrol update jobid={held} prefer=slow,fast") == (0, "", "") and c.job(held)["Prefer"] == "slow&fast"
+    full = c.submit("-w", "n2", "--exclusive", "--wrap", "sleep 100")
+    c.wait_state(full, "RUNNING")
+    c.run(["scontrol", "release", str(held)])
+    c.wait_state(held, "RUNNING")
+    job = c.job(held)
+    assert job["NodeList"] != "n2" and job["Features"] == "slow" and "Prefer" not in job
+    code, out, err = said(c, f"scontrol update jobid={held} prefer=fast")
+    assert code == 1 and "Job is no longer pending execution" in err
+    c.run(["scancel", str(held), str(full)])
+    c.wait_state(full, "CANCELLED")
+    wait_for(lambda: c.run("squeue -h").stdout == "")
+    there = c.submit("-C", "slow", "--prefer=fast", "--wrap", "sleep 100")
+    c.wait_state(there, "RUNNING")
+    job = c.job(there)
+    assert job["NodeList"] == "n2" and job["Features"] == "fast" and "Prefer" not in job
+    assert c.run(["sacct", "-X", "-n", "-P", "-j", str(there), "-o", "constraints"]).stdout == "fast\n"
+    c.run(["scancel", str(there)])
+    assert said(c, "scontrol update nodename=ALL availablefeatures= activefeatures=") == (0, "", "")
+
+
 def test_features_that_are_not_active(c):
     """Slurm's rule where no plugin switches features: a job goes by those that are active, which are some of those there are."""
     refused = (1, "", "slurm_update error: Active features not subset of available features\n")

@@ -84,6 +84,7 @@ IN_SHOW = {
     "ntasks-per-gpu": (["--ntasks-per-gpu=3", "-G", "2"], {"NumTasks": "6"}),
     "ntasks-per-node": (["--ntasks-per-node=2"], {"NtasksPerN:B:S:C": "2:0:*:*"}),
     "oversubscribe": (["-s"], {"OverSubscribe": "YES"}),
+    "prefer": (["--prefer=ib,zen"], {"Prefer": "ib&zen"}),
     "partition": (["-p", "long"], {"Partition": "long"}),
     "qos": (["-q", "high"], {"QOS": "high"}),
     "mincpus": (["--mincpus=3"], {"MinCPUsNode": "3"}),

@@ -104,6 +104,7 @@ void start(struct replay *x, struct arena *a) {
     st.partition = draw(x, 2) ? "main" : "short";
     st.time_limit_min = 1 + (uint32_t)draw(x, 100);
     st.everywhere = !draw(x, 4);
+    st.preferred = !draw(x, 4);
     if (job_is_group(j)) {
         const struct array_range *r = &j->array->pending[draw(x, j->array->n_pending)];
         st.array_task = 1 + r->first + (uint32_t)draw(x, r->last - r->first + 2);

@@ -74,9 +74,17 @@ static bool is_late(const struct judge *g, const struct job *j, int part) {
     return m->deadline_unix && g->now + secs_of(least) > m->deadline_unix;
 }
 
-static uint32_t part_gate(const struct judge *g, const struct job *j, int part) {
+static const char *asked(const struct job *j) {
+    return job_spec_more(j->spec)->features;
+}
+
+static struct wish own_wish(const struct judge *g, const struct job *j, int part) {
+    return wish_of(g, j, part, asked(j));
+}
+
+static uint32_t part_gate(const struct judge *g, const struct job *j, int part, const char *features) {
     const struct part *p = g->part[part];
-    struct wish w = wish_of(g, j, part);
+    struct wish w = wish_of(g, j, part, features);
     uint32_t there = 0;
     if (p->state == PART_DOWN)
         return REASON_PARTITION_DOWN;
@@ -92,7 +100,7 @@ static uint32_t part_gate(const struct judge *g, const struct job *j, int part) 
 }
 
 static bool some_may(const struct judge *g, const struct wish *w) {
-    const struct rich_wish *f = rich_wish(job_spec_more(w->job->spec)->features);
+    const struct rich_wish *f = rich_wish(w->features);
     const struct job_spec *s = w->job->spec;
     for (int n = 0; n < g->n_nodes; n++) {
         unsigned have = rich_features(g->node[n]);
@@ -115,7 +123,7 @@ static uint32_t never(const struct judge *g, const struct wish *w) {
         return REASON_NONE;
     if (best_set(g, w, g->now, 0, true, true))
         return REASON_NODES_UNAVAIL;
-    return job_spec_more(w->job->spec)->features && !some_may(g, w) ? REASON_BAD_CONSTRAINTS : REASON_PARTITION_CONFIG;
+    return w->features && !some_may(g, w) ? REASON_BAD_CONSTRAINTS : REASON_PARTITION_CONFIG;
 }
 
 /* ---- licences ---- */
@@ -241,7 +249,7 @@ static bool start_right(struct judge *g, const struct turn *t, const struct wish
 static int64_t earliest(const struct judge *g, const struct turn *t, int *out_part) {
     int64_t best = 0;
     for (int i = 0; i < t->n_parts; i++) {
-        struct wish w = wish_of(g, t->job, t->part[i]);
+        struct wish w = own_wish(g, t->job, t->part[i]);
         if (never(g, &w) || g->n_promises[t->part[i]] >= g->promises)
             continue;
         for (int h = 0; h < g->n_holds; h++) {
@@ -279,7 +287,7 @@ static bool promise_right(struct judge *g, const struct turn *t) {
                  (long long)(note ? note->expected_start_unix - g->now : 0), (long long)(best - g->now));
         return false;
     }
-    struct wish w = wish_of(g, t->job, part);
+    struct wish w = own_wish(g, t->job, part);
     if (!nodes_right(g, &w, d->nodes, d->n_nodes, best, secs_of(w.limit)))
         return false;
     put_holds(g, t->job, d->nodes, d->n_nodes, part, best, best + secs_of(w.limit), t->job->id);
@@ -291,12 +299,12 @@ static bool promise_right(struct judge *g, const struct turn *t) {
 static bool must_wait(struct judge *g, const struct turn *t) {
     const struct job *j = t->job;
     for (int i = 0; i < t->n_parts; i++) {
-        struct wish w = wish_of(g, j, t->part[i]);
+        struct wish w = own_wish(g, j, t->part[i]);
         uint32_t reason = never(g, &w);
         tell(g, j, reason ? reason : g->is_blocked[t->part[i]] ? REASON_PRIORITY : REASON_RESOURCES);
     }
     for (int i = 0; i < t->n_parts; i++) {
-        struct wish w = wish_of(g, j, t->part[i]);
+        struct wish w = own_wish(g, j, t->part[i]);
         g->is_blocked[t->part[i]] |= !never(g, &w);
     }
     lift(g, j->id, false);
@@ -321,6 +329,26 @@ static uint32_t bar(struct judge *g, const struct job *j) {
     return REASON_LICENSES;
 }
 
+/* By what it prefers, or by its own: in the first of its partitions that has room. `out_limit` 0: in none. */
+static bool try_parts(struct judge *g, const struct turn *t, bool preferred, uint32_t *out_limit) {
+    const struct job *j = t->job;
+    const char *features = preferred ? job_spec_more(j->spec)->prefer : asked(j);
+    *out_limit = 0;
+    for (int i = 0; i < t->n_parts && !*out_limit && (features || !preferred); i++) {
+        struct wish w = wish_of(g, j, t->part[i], features);
+        if (preferred && part_gate(g, j, t->part[i], features))
+            continue;
+        *out_limit = limit_now(g, &w);
+        if (*out_limit && !next_start(g, t))
+            return judge_wrong(g, j, "passed over though it fits");
+        if (*out_limit && g->plan->starts[g->cursor].preferred != preferred)
+            return judge_wrong(g, j, preferred ? "not started as it prefers" : "started as it prefers, though that doesn't fit");
+        if (*out_limit && !start_right(g, t, &w, *out_limit))
+            return false;
+    }
+    return true;
+}
+
 /* As many of its tasks as may. */
 static bool take_turn(struct judge *g, const struct turn *t) {
     const struct job *j = t->job;
@@ -331,14 +359,8 @@ static bool take_turn(struct judge *g, const struct turn *t) {
             return !next_start(g, t) || judge_wrong(g, j, "started though its turn is barred");
         }
         lift(g, j->id, true);
-        for (int i = 0; i < t->n_parts && !limit; i++) {
-            struct wish w = wish_of(g, j, t->part[i]);
-            limit = limit_now(g, &w);
-            if (limit && !next_start(g, t))
-                return judge_wrong(g, j, "passed over though it fits");
-            if (limit && !start_right(g, t, &w, limit))
-                return false;
-        }
+        if (!try_parts(g, t, true, &limit) || (!limit && !try_parts(g, t, false, &limit)))
+            return false;
         if (!limit)
             return next_start(g, t) ? judge_wrong(g, j, "started though it doesn't fit") : must_wait(g, t);
     }
@@ -357,7 +379,7 @@ static int add_turns(struct judge *g, const struct job *j, struct turn *out) {
             p++;
         if (p == g->n_parts)
             continue;
-        uint32_t reason = part_gate(g, j, p);
+        uint32_t reason = part_gate(g, j, p, asked(j));
         first = first ? first : reason;
         if (reason)
             continue;

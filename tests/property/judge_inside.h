@@ -51,9 +51,10 @@ struct wish { /* of a job, in one partition */
     uint32_t tasks, cpus, min, max, want, limit, time_min, share;
     uint64_t node_mem, task_mem;
     bool all_mem, named;
+    const char *features; /* asked for, or preferred */
 };
 
-struct wish wish_of(const struct judge *g, const struct job *j, int part);
+struct wish wish_of(const struct judge *g, const struct job *j, int part, const char *features);
 uint32_t limit_of(const struct judge *g, const struct job *j, int part);
 int64_t secs_of(uint32_t limit);
 /* The least number of nodes that hold it from `from` for `secs` (the most, where it wants many); 0: none do. `empty`: as if

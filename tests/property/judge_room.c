@@ -68,7 +68,7 @@ static uint32_t share_of(const struct job_more *m, const struct part *p) {
 
 static void count_nodes(struct wish *w, const struct part *p) {
     const struct job_spec *s = w->job->spec;
-    const struct rich_wish *f = rich_wish(job_spec_more(s)->features);
+    const struct rich_wish *f = rich_wish(w->features);
     w->min = MAX(s->min_nodes, p->min_nodes);
     w->max = s->max_nodes ? s->max_nodes : 1000;
     if (p->max_nodes)
@@ -83,10 +83,10 @@ static void count_nodes(struct wish *w, const struct part *p) {
         w->max = MAX(w->max, grouped);
 }
 
-struct wish wish_of(const struct judge *g, const struct job *j, int part) {
+struct wish wish_of(const struct judge *g, const struct job *j, int part, const char *features) {
     const struct job_spec *s = j->spec;
     const struct job_more *m = job_spec_more(s);
-    struct wish w = {.job = j, .part = part, .tasks = s->n_tasks, .cpus = s->cpus_per_task};
+    struct wish w = {.job = j, .part = part, .tasks = s->n_tasks, .cpus = s->cpus_per_task, .features = features};
     w.limit = limit_of(g, j, part);
     w.time_min = m->time_min_min < w.limit ? m->time_min_min : 0;
     if (w.time_min && m->deadline_unix > g->now) /* it ends before its deadline, where it may be shorter */
@@ -176,7 +176,7 @@ static bool has_bits(unsigned have, unsigned want) {
 static bool may_serve(const struct judge *g, const struct wish *w, int node) {
     const struct job_spec *s = w->job->spec;
     const struct node *n = g->node[node];
-    const struct rich_wish *f = rich_wish(job_spec_more(s)->features);
+    const struct rich_wish *f = rich_wish(w->features);
     unsigned have = rich_features(n);
     if (!part_has_node(g->part[w->part], n) || listed(s->exc_nodes, s->n_exc_nodes, n->name))
         return false;
@@ -264,7 +264,7 @@ static bool all_have(const struct judge *g, unsigned set, unsigned want) {
 /* Which nodes go together, beside numbers. */
 static bool together(const struct judge *g, const struct wish *w, unsigned set, unsigned alt) {
     const struct job_spec *s = w->job->spec;
-    const struct rich_wish *f = rich_wish(job_spec_more(s)->features);
+    const struct rich_wish *f = rich_wish(w->features);
     for (uint32_t i = 0; w->named && i < s->n_req_nodes; i++) {
         bool hit = false;
         for (int n = 0; n < g->n_nodes; n++)
@@ -308,7 +308,7 @@ static uint32_t best_of(const struct judge *g, const struct wish *w, const struc
 }
 
 uint32_t best_set(const struct judge *g, const struct wish *w, int64_t from, int64_t secs, bool empty, bool ill) {
-    const struct rich_wish *f = rich_wish(job_spec_more(w->job->spec)->features);
+    const struct rich_wish *f = rich_wish(w->features);
     struct left left[RICH_NODES];
     uint32_t room[RICH_NODES];
     for (int n = 0; n < g->n_nodes; n++) {
@@ -372,7 +372,7 @@ static bool node_right(struct judge *g, const struct wish *w, const struct job_n
 }
 
 static bool numbers_matter(const struct judge *g, const struct wish *w) {
-    const struct rich_wish *f = rich_wish(job_spec_more(w->job->spec)->features);
+    const struct rich_wish *f = rich_wish(w->features);
     for (int n = 1; n < g->n_nodes; n++) {
         if (g->node[n]->weight != g->node[0]->weight)
             return false;
@@ -381,7 +381,7 @@ static bool numbers_matter(const struct judge *g, const struct wish *w) {
 }
 
 bool nodes_right(struct judge *g, const struct wish *w, const struct job_node *jn, uint32_t n, int64_t from, int64_t secs) {
-    const struct rich_wish *f = rich_wish(job_spec_more(w->job->spec)->features);
+    const struct rich_wish *f = rich_wish(w->features);
     unsigned set = 0;
     uint32_t tasks = 0;
     for (uint32_t i = 0; i < n; i++) {

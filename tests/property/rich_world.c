@@ -228,6 +228,8 @@ uint32_t rich_job(struct dice *d, unsigned themes, struct world *w, int64_t now)
         m.gres = g, m.n_gres = roll_wants(d, g);
     if (themes & T_FEATURES && chance(d, 60))
         m.features = wishes[roll(d, ARRAY_LEN(wishes))].text;
+    if (themes & T_FEATURES && chance(d, 30))
+        m.prefer = wishes[roll(d, ARRAY_LEN(wishes))].text;
     if (themes & T_SHARE) {
         s.uid = 1 + roll(d, 3);
         m.exclusive = chance(d, 30) ? 1 + roll(d, 2) : 0;
@@ -290,6 +292,8 @@ static void print_ask(const struct job *j, int64_t now, struct str *out) {
                  (unsigned long long)m->gres[i].count, m->gres[i].per);
     if (m->features)
         str_addf(out, " -C %s", m->features);
+    if (m->prefer)
+        str_addf(out, " --prefer=%s", m->prefer);
     for (uint32_t i = 0; i < m->n_licenses; i++)
         str_addf(out, " lic %s%s:%u", m->licenses[i].is_or ? "|" : "", m->licenses[i].name, m->licenses[i].count);
     for (uint32_t i = 0; i < s->n_req_nodes; i++)

@@ -137,6 +137,8 @@ static void make_fair(struct world *w, uint32_t id) {
     spec.time_limit_min = spec.time_limit_min ? spec.time_limit_min : 2;
     more.deadline_unix = 0;
     more.array_max_running = 0;
+    if (more.features) /* it may wait without a promise, since nobody has what it asks for, and start as it prefers */
+        more.prefer = NULL;
     spec.more = &more;
     j.spec = &spec;
     j.hold = HOLD_NONE;

@@ -79,6 +79,15 @@ const struct job_rare *job_rare_of(const struct job *j) {
     return j->rare ? j->rare : &nothing;
 }
 
+const char *job_shown_features(const struct job *j) {
+    const struct job_more *m = job_spec_more(j->spec);
+    return j->state != JOB_PENDING && job_rare_of(j)->preferred ? m->prefer : m->features;
+}
+
+const char *job_shown_prefer(const struct job *j) {
+    return j->state == JOB_PENDING ? job_spec_more(j->spec)->prefer : NULL;
+}
+
 uint32_t job_n_held(const struct job *j) {
     return j->n_nodes + job_rare_of(j)->n_leaving;
 }

@@ -168,7 +168,8 @@ REC_DECLARE(job_seldom, JOB_SELDOM_FIELDS)
     F(STR, distribution, 28, _) /* of tasks over nodes, for its steps: "block", "cyclic"; NULL: not given */           \
     F(BOOL, may_share, 29, _) /* never asked: set in what is shown of a run that could have had -s */                 \
     F(BOOL, contiguous, 30, _) /* its nodes are neighbours in the order of names */                                   \
-    F(SUB, seldom, 31, job_seldom)
+    F(SUB, seldom, 31, job_seldom)                                                                                    \
+    F(STR, prefer, 32, _) /* --prefer: features that are tried first, in place of `features` */
 REC_DECLARE(job_more, JOB_MORE_FIELDS)
 
 /* Rows stand in the order that leaves no holes in the struct: a hundred thousand of them wait in memory. */
@@ -265,7 +266,8 @@ REC_DECLARE(job_array, JOB_ARRAY_FIELDS)
     F(LIST, leaving, 12, job_node) /* what the run gave back when it was made smaller, and what is not clean there yet */ \
     F(BOOL, step_oom, 13, _) /* a step of this start was killed by its memory limit */                                \
     F(BOOL, stopped, 14, _)  /* it got SIGSTOP, and no SIGCONT since */                                                \
-    F(BOOL, special_exit, 15, _) /* queued again by somebody who says that it ended in a special way; until it is released */
+    F(BOOL, special_exit, 15, _) /* queued again by somebody who says that it ended in a special way; until it is released */ \
+    F(BOOL, preferred, 16, _) /* this start's nodes are of --prefer */
 REC_DECLARE(job_rare, JOB_RARE_FIELDS)
 
 #define JOB_FIELDS(F)                                                                                                 \
@@ -330,8 +332,9 @@ enum job_change {
     CHANGE_OUTPUT = 1u << 22,      /* std_out, std_err, std_in */
     CHANGE_HOLD = 1u << 23,        /* priority_set 0 holds, as Slurm's Priority=0 */
     CHANGE_CONTIGUOUS = 1u << 24,
+    CHANGE_PREFER = 1u << 25,
     CHANGE_OF_OLD = (CHANGE_HOLD << 1) - 1, /* those of the first version of the command */
-    CHANGE_ALL = (1u << 25) - 1,
+    CHANGE_ALL = (1u << 26) - 1,
 };
 
 /* Puts the values of `from` whose bits are set into a description and its rare part, which are the caller's; borrows. */
@@ -367,6 +370,9 @@ bool job_state_is_end(uint32_t state);
 const struct job_more *job_spec_more(const struct job_spec *s); /* never NULL: a zeroed one */
 const struct job_seldom *job_spec_seldom(const struct job_spec *s); /* the same */
 const struct job_rare *job_rare_of(const struct job *j);        /* the same */
+/* What counts of the two while it waits is both; else that which found its nodes. NULL: none. */
+const char *job_shown_features(const struct job *j);
+const char *job_shown_prefer(const struct job *j);
 /* All that it holds: its nodes, and behind them those that it gave back and that are not clean yet. */
 uint32_t job_n_held(const struct job *j);
 const struct job_node *job_held(const struct job *j, uint32_t i);

@@ -37,6 +37,7 @@ static void set_more(struct job_more *to, const struct job_more *from, uint32_t 
     SET(CHANGE_TASKS, COPY(tasks_per_node))
     SET(CHANGE_MEMORY, COPY(mem_cpu_mb))
     SET(CHANGE_FEATURES, COPY(features))
+    SET(CHANGE_PREFER, COPY(prefer))
     SET(CHANGE_GRES, COPY(gres_text) COPY(gpus_text) COPY(gres) COPY(n_gres))
     SET(CHANGE_LICENSES, COPY(licenses_text) COPY(licenses) COPY(n_licenses))
     SET(CHANGE_REQUEUE, COPY(requeue))

@@ -120,7 +120,6 @@ struct ask_size ask_size_of(const struct job *j, const struct part *p, const str
     a.tasks_per_node = m->overcommit ? 0 : m->tasks_per_node; /* of n_tasks, that is: they are not laid out here */
     a.time_min = m->time_min_min < a.limit_min ? m->time_min_min : 0;
     a.share = sharing_of_nodes(part_sharing(p, m));
-    a.is_bounded = m->features && s->max_nodes;
     a.is_contiguous = m->contiguous;
     if (m->seldom)
         set_seldom(&a, s);
@@ -153,8 +152,8 @@ static bool same_names(const char *const *a, uint32_t n_a, const char *const *b,
 
 static bool same_gres(const struct ask *a, const struct job_more *m) {
     if (!m)
-        return !a->features && !a->n_gres;
-    if (!str_eq(a->features, m->features) || a->n_gres != m->n_gres)
+        return !a->n_gres;
+    if (a->n_gres != m->n_gres)
         return false;
     for (uint32_t i = 0; i < a->n_gres; i++) {
         const struct gres_ask *x = &a->gres[i], *y = &m->gres[i];
@@ -169,8 +168,8 @@ static bool same_size(const struct ask_size *a, const struct ask_size *b) {
            (!a->is_seldom || memcmp(&a->gpu_mem_mb, &b->gpu_mem_mb, sizeof(*a) - ASK_SIZE_PLAIN) == 0);
 }
 
-static bool same(const struct ask *a, const struct ask_size *size, const struct job_spec *s) {
-    return same_size(a->asked ? a->asked : &a->size, size) && same_names(a->req, a->n_req, s->req_nodes, s->n_req_nodes) &&
+static bool same(const struct ask *a, const struct ask_size *size, const struct job_spec *s, const char *features) {
+    return same_size(a->asked ? a->asked : &a->size, size) && str_eq(a->features, features) && same_names(a->req, a->n_req, s->req_nodes, s->n_req_nodes) &&
            same_names(a->exc, a->n_exc, s->exc_nodes, s->n_exc_nodes) && same_gres(a, s->more);
 }
 
@@ -279,7 +278,7 @@ static void nodes_by_groups(struct ask *a) {
         a->size.max_nodes = MAX(a->size.max_nodes, (uint32_t)MIN(n, UINT32_MAX));
 }
 
-static struct ask *ask_new(struct asks *s, const struct job *j, const struct ask_size *size) {
+static struct ask *ask_new(struct asks *s, const struct job *j, const struct ask_size *size, const char *features) {
     struct ask *a = arena_calloc(s->scratch, 1, sizeof(*a));
     const struct job_more *m = job_spec_more(j->spec);
     const struct part *p = s->grid->part[size->part].rec;
@@ -287,8 +286,8 @@ static struct ask *ask_new(struct asks *s, const struct job *j, const struct ask
     a->req = j->spec->req_nodes, a->n_req = j->spec->n_req_nodes;
     a->exc = j->spec->exc_nodes, a->n_exc = j->spec->n_exc_nodes;
     a->secs = size->limit_min == TIME_LIMIT_NONE ? UNLIMITED_SECS : (int64_t)size->limit_min * 60;
-    a->features = m->features;
-    a->has = m->features && *m->features ? features_of(s, m->features) : NULL;
+    a->features = features;
+    a->has = features && *features ? features_of(s, features) : NULL;
     set_gres(s, a, m);
     nodes_by_groups(a);
     a->is_special = a->n_wants || size->share != SHARE_CORES || p->max_cpus_per_node ||
@@ -311,10 +310,11 @@ static void meet_deadline(const struct asks *s, const struct job *j, struct ask_
         size->limit_min = (uint32_t)MAX(minutes, (int64_t)size->time_min);
 }
 
-struct ask *ask_of(struct asks *s, const struct job *j, uint32_t part, uint32_t first) {
+static struct ask *find(struct asks *s, const struct job *j, uint32_t part, uint32_t first, const char *features) {
     struct ask_size size = ask_size_of(j, s->grid->part[part].rec, s->grid->part[first].rec, s->conf);
-    size.part = part;
     const struct job_more *m = j->spec->more;
+    size.part = part;
+    size.is_bounded = features && j->spec->max_nodes;
     if (s->mind_users || size.share == SHARE_USER)
         size.uid = j->spec->uid + 1;
     if (m)
@@ -322,17 +322,26 @@ struct ask *ask_of(struct asks *s, const struct job *j, uint32_t part, uint32_t 
     uint64_t h = hash_fixed(&size, size.is_seldom ? sizeof(size) : ASK_SIZE_PLAIN);
     h = hash_names(h, j->spec->req_nodes, j->spec->n_req_nodes);
     h = hash_names(h, j->spec->exc_nodes, j->spec->n_exc_nodes);
-    if (m && m->features)
-        h = hash_u64(h ^ hash_fixed(m->features, strlen(m->features)));
+    if (features)
+        h = hash_u64(h ^ hash_fixed(features, strlen(features)));
     for (uint32_t i = 0; m && i < m->n_gres; i++)
         h = hash_u64(h ^ m->gres[i].count ^ (uint64_t)m->gres[i].per << 60);
     struct ask *known = map64_get(&s->by_hash, h), *a = known;
-    while (a && !same(a, &size, j->spec))
+    while (a && !same(a, &size, j->spec, features))
         a = a->twin;
     if (a)
         return a;
-    a = ask_new(s, j, &size);
+    a = ask_new(s, j, &size, features);
     a->twin = known;
     map64_put(&s->by_hash, h, a);
     return a;
+}
+
+struct ask *ask_of(struct asks *s, const struct job *j, uint32_t part, uint32_t first) {
+    return find(s, j, part, first, job_spec_more(j->spec)->features);
+}
+
+struct ask *ask_preferred(struct asks *s, const struct job *j, uint32_t part, uint32_t first) {
+    const char *prefer = job_spec_more(j->spec)->prefer;
+    return prefer ? find(s, j, part, first, prefer) : NULL;
 }

@@ -103,6 +103,8 @@ void asks_init(struct asks *s, const struct grid *g, const struct rconf *conf, i
 void asks_fini(struct asks *s);
 /* `first`: of its partitions, for the time limit: see gate.h. */
 struct ask *ask_of(struct asks *s, const struct job *j, uint32_t part, uint32_t first);
+/* By what it prefers, in place of what it asks for; NULL: it prefers nothing. */
+struct ask *ask_preferred(struct asks *s, const struct job *j, uint32_t part, uint32_t first);
 
 /* The parts of it, for those who have no grid. */
 struct ask_size ask_size_of(const struct job *j, const struct part *p, const struct part *first, const struct rconf *conf);

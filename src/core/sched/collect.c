@@ -46,24 +46,6 @@ static uint32_t top_factor(const struct grid *g, const struct part_names *names)
     return factor;
 }
 
-static void add_entries(struct pass *p, struct waiting *w, struct ask **ask, uint32_t n) {
-    const struct grid *g = &p->s->grid;
-    while (n) {
-        uint32_t tier = g->part[ask[0]->size.part].rec->priority_tier, left = 0;
-        struct entry e = {w, arena_alloc(p->scratch, n * sizeof(*e.ask)), 0, tier};
-        for (uint32_t i = 0; i < n; i++) {
-            if (g->part[ask[i]->size.part].rec->priority_tier == tier)
-                e.ask[e.n_asks++] = ask[i];
-            else
-                ask[left++] = ask[i];
-        }
-        p->entry[p->n_entries++] = e;
-        n = left;
-    }
-}
-
-/* ---- jobs that wait ---- */
-
 static uint32_t gate_of(const struct pass *p, const struct job *j, const struct ask *a, uint32_t first) {
     const struct grid_part *parts = p->s->grid.part;
     uint32_t reason = gate_access(p->s->grid.part[a->size.part].rec, j);
@@ -73,6 +55,38 @@ static uint32_t gate_of(const struct pass *p, const struct job *j, const struct 
         reason = REASON_DEADLINE;
     return reason;
 }
+
+/* What it prefers, in the partitions of an entry. */
+static void prefer(struct pass *p, struct entry *e, uint32_t first) {
+    const struct job *j = e->w->job;
+    if (!job_spec_more(j->spec)->prefer)
+        return;
+    e->preferred = arena_alloc(p->scratch, e->n_asks * sizeof(*e->preferred));
+    for (uint32_t i = 0; i < e->n_asks; i++) {
+        struct ask *a = ask_preferred(&p->asks, j, e->ask[i]->size.part, first);
+        if (!gate_of(p, j, a, first))
+            e->preferred[e->n_preferred++] = a;
+    }
+}
+
+static void add_entries(struct pass *p, struct waiting *w, struct ask **ask, uint32_t n, uint32_t first) {
+    const struct grid *g = &p->s->grid;
+    while (n) {
+        uint32_t tier = g->part[ask[0]->size.part].rec->priority_tier, left = 0;
+        struct entry e = {.w = w, .ask = arena_alloc(p->scratch, n * sizeof(*e.ask)), .tier = tier};
+        for (uint32_t i = 0; i < n; i++) {
+            if (g->part[ask[i]->size.part].rec->priority_tier == tier)
+                e.ask[e.n_asks++] = ask[i];
+            else
+                ask[left++] = ask[i];
+        }
+        prefer(p, &e, first);
+        p->entry[p->n_entries++] = e;
+        n = left;
+    }
+}
+
+/* ---- jobs that wait ---- */
 
 /* A job that passed its own gates, before the gates of its partitions. */
 static void enqueue(struct pass *p, struct waiting *w, const struct part_names *names) {
@@ -93,7 +107,7 @@ static void enqueue(struct pass *p, struct waiting *w, const struct part_names *
     w->is_single = gate_needs_singleton(w->job, p->now);
     if (w->is_single && !p->singletons)
         p->singletons = singletons_new(p->v);
-    add_entries(p, w, ask, n);
+    add_entries(p, w, ask, n, names->first);
 }
 
 static struct array_use *use_of(struct pass *p, uint32_t array_id) {

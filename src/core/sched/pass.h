@@ -42,8 +42,8 @@ struct waiting { /* a pending job, or what is left of an array */
 
 struct entry { /* a job in the queue of a tier */
     struct waiting *w;
-    struct ask **ask;
-    uint32_t n_asks;
+    struct ask **ask, **preferred; /* preferred: tried before the others, and nothing is promised by them */
+    uint32_t n_asks, n_preferred;
     uint32_t tier;
 };
 

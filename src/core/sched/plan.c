@@ -70,9 +70,10 @@ static int by_turn(const void *pa, const void *pb) {
 
 /* ---- the turns ---- */
 
-static void start(struct pass *p, struct waiting *w, const struct ask *a, const struct license_take *lic) {
+static void start(struct pass *p, struct waiting *w, const struct ask *a, const struct license_take *lic, bool preferred) {
     backfill_start(&p->board, &p->select, a);
     pass_write_start(p, w, a, lic);
+    p->plan->starts[p->plan->n_starts - 1].preferred = preferred;
     licenses_take(&p->licenses, lic);
     if (w->use)
         w->use->n_running++;
@@ -82,15 +83,15 @@ static void start(struct pass *p, struct waiting *w, const struct ask *a, const 
 }
 
 /* With its own limit, else with a shorter one where it lets us choose. */
-static bool try_ask(struct pass *p, struct waiting *w, struct ask *a, const struct license_take *lic) {
+static bool try_ask(struct pass *p, struct waiting *w, struct ask *a, const struct license_take *lic, bool preferred) {
     if (backfill_now(&p->board, &p->select, a)) {
-        start(p, w, a, lic);
+        start(p, w, a, lic, preferred);
         return true;
     }
     uint32_t minutes = a->size.time_min ? backfill_shortened(&p->board, &p->select, a) : 0;
     if (minutes) {
         struct ask shorter = ask_shorter(a, minutes);
-        start(p, w, &shorter, lic);
+        start(p, w, &shorter, lic, preferred);
         return true;
     }
     a->blocked = p->epoch;
@@ -98,8 +99,12 @@ static bool try_ask(struct pass *p, struct waiting *w, struct ask *a, const stru
 }
 
 static bool try_now(struct pass *p, struct entry *e, const struct license_take *lic) {
+    for (uint32_t i = 0; i < e->n_preferred; i++) {
+        if (e->preferred[i]->blocked != p->epoch && try_ask(p, e->w, e->preferred[i], lic, true))
+            return true;
+    }
     for (uint32_t i = 0; i < e->n_asks; i++) {
-        if (e->ask[i]->blocked != p->epoch && try_ask(p, e->w, e->ask[i], lic))
+        if (e->ask[i]->blocked != p->epoch && try_ask(p, e->w, e->ask[i], lic, false))
             return true;
     }
     return false;
@@ -181,6 +186,10 @@ static void keep_waiting(struct pass *p, struct entry *e) {
 static bool is_answered(const struct pass *p, const struct entry *e) {
     for (uint32_t i = 0; i < e->n_asks; i++) {
         if (e->ask[i]->blocked != p->epoch)
+            return false;
+    }
+    for (uint32_t i = 0; i < e->n_preferred; i++) {
+        if (e->preferred[i]->blocked != p->epoch)
             return false;
     }
     return true;

@@ -322,7 +322,8 @@ static int judge(struct survey *s, struct err *e) {
 static void ask_resources(struct survey *s, struct arena *a) {
     const struct job_more *m = job_spec_more(s->spec);
     uint64_t n = 0;
-    features_parse(m->features, a, &s->features, NULL); /* was readable: check_features */
+    /* As recorded: what is preferred is measured, and what is asked for only where nothing is. Both are readable: check_features. */
+    features_parse(m->prefer ? m->prefer : m->features, a, &s->features, NULL);
     s->n_wants = ask_wants(m->gres, m->n_gres, s->want);
     s->n_group = arena_calloc(a, s->features.n_groups + 1, sizeof(*s->n_group));
     s->n_alt = arena_calloc(a, s->features.n_alts + 1, sizeof(*s->n_alt));
@@ -399,23 +400,31 @@ static bool is_mixed(const struct job_more *m, const struct gres_ask *g) {
     return false;
 }
 
+/* `code`: of those that can't be read, or that no node has. */
+static int check_features(const struct view *v, const char *text, int code, struct arena *a, bool *has_total, struct err *e) {
+    struct features f;
+    if (features_parse(text, a, &f, e) || !features_known(&f, some_node_has, (void *)v))
+        return err_set(e, code, NULL);
+    *has_total |= f.n_alts || f.n_groups;
+    return 0;
+}
+
 /* What nobody has or knows is refused, even of a held job. */
 static int check_resources(const struct view *v, const struct job_spec *s, struct err *e) {
     const struct job_more *m = job_spec_more(s);
     auto_arena a = {0};
-    struct features f;
-    int rc = features_parse(m->features, &a, &f, e);
+    bool has_total = false;
+    int rc = check_features(v, m->features, E_FEATURE, &a, &has_total, e);
+    if (!rc)
+        rc = check_features(v, m->prefer, E_PREFER, &a, &has_total, e);
     if (rc)
         return rc;
-    if (!features_known(&f, some_node_has, (void *)v))
-        return err_set(e, E_FEATURE, NULL);
     for (uint32_t i = 0; i < m->n_gres; i++) {
         if (m->gres[i].count && !is_gres_known(v, m->gres[i].name))
             return err_set(e, E_GRES, NULL);
         if (is_mixed(m, &m->gres[i]))
             return err_set(e, E_GRES, "Invalid GRES specification (with and without type identification)");
     }
-    bool has_total = f.n_alts || f.n_groups;
     for (uint32_t i = 0; i < m->n_gres; i++)
         has_total |= m->gres[i].per == GRES_PER_JOB;
     if (m->contiguous && has_total)

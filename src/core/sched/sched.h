@@ -4,7 +4,9 @@
  * wait, and when they are expected to start. It changes nothing: its plan is proposed to the log like anyone else's
  * command, and apply refuses a start that no longer fits.
  *
- * Rules. An array that waits is one job until it starts: a pass starts as many of its tasks as fit and may run. Licences
+ * Rules. An array that waits is one job until it starts: a pass starts as many of its tasks as fit and may run. A job with
+ * --prefer is tried with those features in place of its own first, in all its partitions of a tier, then with its own; nothing is promised to it by
+ * what it prefers. Licences
  * that a job waits for are kept from those behind it. Jobs are taken in the order of partition tier, then priority, then id. The first job of a partition's queue
  * that can't start now gets a promise: the earliest moment and the nodes at which it can. Later jobs may start now only
  * where that delays no promise (EASY backfill; `promises` jobs get one, 1 is EASY, more is conservative). Memory and
@@ -33,6 +35,7 @@ struct sched_start {
     uint32_t array_task;     /* + 1: which task of the array that job_id stands for; 0: job_id is the job */
     const struct license_ask *licenses; /* what it takes, where the job left the choice (`|`) */
     uint32_t n_licenses;
+    bool preferred; /* on nodes of --prefer */
 };
 
 struct sched_note { /* of a job that stays; flat, to be copied as it is */

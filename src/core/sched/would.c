@@ -45,6 +45,18 @@ static int64_t when_in(struct would *w, struct ask *a, int64_t from) {
     return backfill_earliest(&w->board, &w->select, a, &w->s->scratch);
 }
 
+/* By what it prefers it starts now or not at all. */
+static bool preferred_now(struct would *w, const struct part_names *names, struct sched_would *out) {
+    for (uint32_t i = 0; i < names->n; i++) {
+        struct ask *a = ask_preferred(&w->asks, w->job, names->part[i], names->first);
+        if (!a || gate_access(w->s->grid.part[names->part[i]].rec, w->job) || when_in(w, a, w->now) != w->now)
+            continue;
+        write_one(w, a, w->now, out);
+        return true;
+    }
+    return false;
+}
+
 static int best_of(struct would *w, const struct part_names *names, int64_t from, struct sched_would *out, struct err *e) {
     for (uint32_t i = 0; i < names->n; i++) {
         struct ask *a = ask_of(&w->asks, w->job, names->part[i], names->first);
@@ -69,7 +81,8 @@ int sched_would_start(const struct view *v, const struct job *j, int64_t now_uni
     asks_init(&w.asks, &s->grid, v->cluster->conf, now_unix, &s->scratch);
     w.asks.mind_users = true;
     pass_part_names(&s->grid, j->spec->partition ? j->spec->partition : "", &s->scratch, &names);
-    int rc = best_of(&w, &names, MAX(now_unix, j->spec->begin_unix), out, e);
+    int64_t from = MAX(now_unix, j->spec->begin_unix);
+    int rc = from == now_unix && preferred_now(&w, &names, out) ? 0 : best_of(&w, &names, from, out, e);
     asks_fini(&w.asks);
     sched_free(s);
     return rc;

@@ -84,7 +84,7 @@ static void set_rare(struct job *j, struct job_rare *fresh) {
 
 static int start_one(struct apply *ap, const struct job_start *st) {
     const struct job *old = state_job(ap->s, st->job_id);
-    struct job_rare rare = {.everywhere = st->everywhere};
+    struct job_rare rare = {.everywhere = st->everywhere, .preferred = st->preferred};
     int rc = check_start(ap, old, st);
     if (!rc)
         rc = licenses_pick(ap, old->spec, st, &rare.licenses, &rare.n_licenses);

@@ -73,7 +73,8 @@ REC_DECLARE(cmd_cancel, CMD_CANCEL_FIELDS)
     F(U32, new_job_id, 7, _) /* the id that this task gets where it is not the last */                                \
     F(STR, new_sluid, 8, _)                                                                                           \
     F(LIST, licenses, 9, license_ask) /* to job.rare: those it takes, where the job left the choice */                \
-    F(BOOL, everywhere, 10, _) /* each node runs the script */
+    F(BOOL, everywhere, 10, _) /* each node runs the script */                                                        \
+    F(BOOL, preferred, 11, _)  /* its nodes are of --prefer */
 REC_DECLARE(job_start, JOB_START_FIELDS)
 #define CMD_START_FIELDS(F) F(LIST, starts, 1, job_start)
 REC_DECLARE(cmd_start, CMD_START_FIELDS)

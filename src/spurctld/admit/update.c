@@ -19,12 +19,12 @@
 #define HELD_TEXT "Job is in held state, pending scheduler release"
 #define TRANSITION_TEXT "Invalid node state transition"
 #define NAMES_MAX 65536u
-#define CHANGES_OF_NAMES (CHANGE_FEATURES | CHANGE_GRES | CHANGE_LICENSES | CHANGE_NODE_LISTS)
+#define CHANGES_OF_NAMES (CHANGE_FEATURES | CHANGE_PREFER | CHANGE_GRES | CHANGE_LICENSES | CHANGE_NODE_LISTS)
 
 static const uint32_t of_pending_jobs = CHANGE_TIME_MIN | CHANGE_BEGIN | CHANGE_PARTITION | CHANGE_ACCOUNT | CHANGE_QOS |
                                         CHANGE_TASKS | CHANGE_MEMORY | CHANGE_NODE_LISTS | CHANGE_FEATURES |
                                         CHANGE_GRES | CHANGE_LICENSES | CHANGE_DEPENDENCY | CHANGE_SHARE |
-                                        CHANGE_OUTPUT | CHANGE_DEADLINE | CHANGE_CONTIGUOUS;
+                                        CHANGE_OUTPUT | CHANGE_DEADLINE | CHANGE_CONTIGUOUS | CHANGE_PREFER;
 
 struct updating {
     const struct update_request *req;

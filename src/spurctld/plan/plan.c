@@ -153,7 +153,7 @@ static void propose_starts(struct plan *p, const struct view *seen, const struct
         struct job_start st = {.job_id = s->job_id, .start_no = view_job(seen, s->job_id)->start_no + 1,
                                .partition = s->partition, .nodes = s->nodes, .n_nodes = s->n_nodes,
                                .time_limit_min = s->time_limit_min, .array_task = s->array_task,
-                               .licenses = s->licenses, .n_licenses = s->n_licenses,
+                               .licenses = s->licenses, .n_licenses = s->n_licenses, .preferred = s->preferred,
                                .everywhere = policy_of(conf->flavor)->script_everywhere &&
                                              !job_spec_more(j->spec)->interactive};
         if (st.array_task && !name_task(&b, &v, j, &st))

@@ -77,7 +77,7 @@ static void start_all(int64_t now) {
 
 /* What a job asks, by the options of sbatch. */
 struct wish {
-    const char *part, *features, *gres, *gpus, *per_task, *licenses;
+    const char *part, *features, *prefer, *gres, *gpus, *per_task, *licenses;
     uint32_t n, nodes, c, per_node, time, time_min, exclusive;
     uint64_t mem, mem_cpu;
     bool share, hold;
@@ -93,7 +93,7 @@ static struct job_spec spec_of(const struct wish *x, struct job_more *m) {
                          .max_nodes = x->nodes, .cpus_per_task = x->c, .mem_node_mb = x->mem, .hold = x->hold,
                          .time_limit_min = x->time, .uid = x->uid ? x->uid : 1000, .more = m, .account = x->account,
                          .group = x->group};
-    *m = (struct job_more){.features = x->features, .tasks_per_node = x->per_node, .exclusive = x->exclusive,
+    *m = (struct job_more){.features = x->features, .prefer = x->prefer, .tasks_per_node = x->per_node, .exclusive = x->exclusive,
                            .time_min_min = x->time_min, .mem_cpu_mb = x->mem_cpu, .oversubscribe = x->share,
                            .deadline_unix = x->deadline};
     if (!s.n_tasks)
@@ -174,6 +174,30 @@ static void as_recorded(void **state) {
     alone((struct wish){.part = "gpu", .features = "ib"}, "BadConstraints");
 }
 
+static bool is_preferred(uint32_t id) {
+    const struct sched_start *st = start_in(&plan, id);
+    return st && st->preferred;
+}
+
+/* In place of -C where it fits now; else as without it, and what is promised to it is by -C. */
+static void preferences(void **state) {
+    alone((struct wish){.part = "long", .prefer = "gpu"}, "n6:1");
+    alone((struct wish){.part = "long", .features = "ib", .prefer = "gpu"}, "n6:1");
+    alone((struct wish){.part = "debug,long", .features = "ib", .prefer = "gpu"}, "n6:1"); /* in all of its partitions, before -C */
+    alone((struct wish){.part = "gpu", .features = "ib", .prefer = "gpu"}, "n6:1");
+    alone((struct wish){.part = "gpu", .features = "gpu", .prefer = "ib"}, "n6:1");
+    uint32_t a = submit((struct wish){.part = "long", .prefer = "gpu", .n = 32});
+    uint32_t b = submit((struct wish){.part = "long", .prefer = "gpu", .n = 32});
+    uint32_t c = submit((struct wish){.part = "long", .features = "gpu"});
+    pass_at(NOW);
+    assert_string_equal(shown(a), "n6:32");
+    assert_true(is_preferred(a));
+    assert_non_null(start_in(&plan, b)); /* with what there is */
+    assert_string_not_equal(shown(b), "n6:32");
+    assert_false(is_preferred(b));
+    assert_string_equal(shown(c), "Resources"); /* the same text, asked for */
+}
+
 static int refused(struct wish x, const char **text) {
     static struct err e;
     struct job_more m;
@@ -205,6 +229,11 @@ static void at_submit(void **state) {
     refuse((struct wish){.features = "gpu", .hold = true}, 0, NULL);
     refuse((struct wish){.features = "ib*9", .part = "long"}, E_NODES_UNAVAIL, NULL);
     refuse((struct wish){.features = "ib*4", .part = "long"}, 0, NULL);
+    refuse((struct wish){.prefer = "nofeat", .hold = true}, E_PREFER, "Invalid preferred feature specification");
+    refuse((struct wish){.prefer = "ib&&zen", .hold = true}, E_PREFER, NULL);
+    refuse((struct wish){.features = "nofeat", .prefer = "gpu", .hold = true}, E_FEATURE, NULL);
+    refuse((struct wish){.prefer = "gpu"}, E_NODES_UNAVAIL, "Requested node configuration is not available");
+    refuse((struct wish){.features = "gpu", .prefer = "ib"}, 0, NULL); /* what is preferred is measured */
     refuse((struct wish){.gres = "nogres:1", .hold = true}, E_GRES, "Invalid generic resource (gres) specification");
     refuse((struct wish){.gres = "gpu:h100:9", .part = "gpu", .hold = true}, 0, NULL);
     refuse((struct wish){.gres = "gpu:1"}, E_NODES_UNAVAIL, NULL);
@@ -480,7 +509,7 @@ static void would(void **state) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(as_recorded), TEST(at_submit), TEST(devices), TEST(promised_devices), TEST(arrays), TEST(array_fills),
+        TEST(as_recorded), TEST(preferences), TEST(at_submit), TEST(devices), TEST(promised_devices), TEST(arrays), TEST(array_fills),
         TEST(licences), TEST(whose_node), TEST(shared_cpus), TEST(bounds_of_a_partition), TEST(deadlines), TEST(would),
         TEST(factors),
     };
