@@ -100,7 +100,7 @@ int cmd_salloc(struct cli *c) {
     s.run.job.more.no_shell = s.no_shell;
     if (!s.run.job.spec.name)
         s.run.job.spec.name = "interactive";
-    if (!srun_settle(&s.run, &r)) {
+    if (!srun_settle(&s.run, &r) || !job_ask_planes(&s.run.job.ask)) {
         rc = s.run.exit_error;
     } else if (sbatch_facts(&s.run.job, &e)) {
         cli_error(c, "%s", e.text);

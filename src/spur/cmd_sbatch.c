@@ -228,7 +228,7 @@ int cmd_sbatch(struct cli *c) {
         cli_defined(c, &r);
     if (ok && s.more.overcommit)
         setenv("SLURM_OVERCOMMIT", "1", 1); /* steps of the job are asked for in the same way */
-    if (ok && job_ask_settle(&s.ask)) {
+    if (ok && job_ask_settle(&s.ask) && job_ask_planes(&s.ask)) {
         job_ask_all_named(&s.ask);
         exit_code = submit(&s, &script);
     } else {

@@ -167,55 +167,6 @@ int ask_propagate(struct opt_run *r, const struct opt_row *o, const char *value)
     return 0;
 }
 
-int ask_distribution(struct opt_run *r, const struct opt_row *o, const char *value) {
-    static const char *const there[] = {"block", "cyclic"};
-    static const char *const later[] = {"arbitrary", "plane", "fcyclic", "pack", "nopack", "*"};
-    static const char *const second[] = {"block", "cyclic", "fcyclic", "*"}; /* over sockets: of no effect where tasks aren't bound to them */
-    size_t n = strcspn(value, ":=,");
-    bool is_second = false;
-    for (size_t i = 0; value[n] == ':' && i < ARRAY_LEN(second); i++)
-        is_second |= strcasecmp(value + n + 1, second[i]) == 0;
-    if (strncasecmp(value, "plane", n) == 0 && n == 5) {
-        uint64_t size;
-        if (value[n] != '=' || count_parse(value + n + 1, INT32_MAX, &size) || !size) {
-            opt_bad(r, r->table->usage_exit, "Invalid plane size or size not specified");
-            return opt_bad_value(r, o);
-        }
-    }
-    for (size_t i = 0; i < ARRAY_LEN(there); i++)
-        if (strncasecmp(value, there[i], n) == 0 && strlen(there[i]) == n && (!value[n] || is_second)) {
-            MORE(r)->distribution = is_second ? value : there[i];
-            return 0;
-        }
-    for (size_t i = 0; i < ARRAY_LEN(later); i++)
-        if ((strncasecmp(value, later[i], n) == 0 && strlen(later[i]) == n) || value[n])
-            return opt_bad(r, 1, "option --%s=%s is not supported yet (see docs/compatibility.md)", o->name, value);
-    return opt_bad_value(r, o);
-}
-
-
-/* Names with blanks, commas or new lines between them, into a list as of -w. */
-int ask_nodefile(struct opt_run *r, const struct opt_row *o, const char *value) {
-    struct job_ask *a = ASK(r);
-    auto_str list = {0};
-    char line[4096];
-    uint32_t n;
-    FILE *f = fopen(value, "re");
-    while (f && fgets(line, sizeof(line), f)) {
-        const char *const *word = cli_words(a->c, line, ", \t\r\n", &n);
-        for (uint32_t i = 0; i < n; i++)
-            str_addf(&list, "%s%s", list.n ? "," : "", word[i]);
-    }
-    if (!f)
-        opt_bad(r, r->table->usage_exit, "slurm_allocate_resources error opening file %s, %s", value, strerror(errno));
-    if (f)
-        fclose(f);
-    if (!list.n)
-        return opt_bad(r, r->table->usage_exit, "Invalid --%s node file", o->name);
-    a->node_list = arena_strdup(&a->c->arena, list.p);
-    return 0;
-}
-
 /* For root alone, and not there yet for root. */
 int ask_uid(struct opt_run *r, const struct opt_row *o, const char *value) {
     return opt_bad(r, r->table->usage_exit, "--%s only permitted by root user, and not supported yet", o->name);
@@ -420,7 +371,7 @@ bool job_ask_settle(struct job_ask *a) {
     struct job_spec *j = &a->spec;
     j->n_tasks = j->n_tasks_given;
     j->cpus_per_task = j->cpus_per_task_given;
-    if (!expand(a, a->node_list, &j->req_nodes, &j->n_req_nodes) ||
+    if (!job_ask_hostfile(a) || !expand(a, a->node_list, &j->req_nodes, &j->n_req_nodes) || !job_ask_dealt(a) ||
         !expand(a, a->exclude, &j->exc_nodes, &j->n_exc_nodes) || !settle_memory(a) || !job_shape_before(a) || !settle_gres(a) ||
         !job_shape_after(a) || !settle_licenses(a) || !settle_array(a) || !settle_sharing(a))
         return false;

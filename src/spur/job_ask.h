@@ -51,12 +51,20 @@ int ask_open_mode(struct opt_run *r, const struct opt_row *o, const char *value)
 int ask_requeue(struct opt_run *r, const struct opt_row *o, const char *value); /* requeue, no-requeue */
 int ask_exclusive(struct opt_run *r, const struct opt_row *o, const char *value);
 int ask_signal(struct opt_run *r, const struct opt_row *o, const char *value);
-int ask_distribution(struct opt_run *r, const struct opt_row *o, const char *value);
-int ask_nodefile(struct opt_run *r, const struct opt_row *o, const char *value);
 int ask_kill_invalid_dep(struct opt_run *r, const struct opt_row *o, const char *value);
 int ask_priority(struct opt_run *r, const struct opt_row *o, const char *value);
 int ask_propagate(struct opt_run *r, const struct opt_row *o, const char *value);
 int ask_uid(struct opt_run *r, const struct opt_row *o, const char *value); /* refuses uid, gid */
+
+/* ---- job_hosts.c ---- */
+int ask_distribution(struct opt_run *r, const struct opt_row *o, const char *value);
+int ask_nodefile(struct opt_run *r, const struct opt_row *o, const char *value);
+uint32_t job_plane_size(const struct job_more *m); /* of -m plane=N; 0: not so */
+/* SLURM_HOSTFILE, where no nodes are named; -m arbitrary, when they are read; whether -m plane has enough tasks for -N. false: said what
+ * is wrong. */
+bool job_ask_hostfile(struct job_ask *a);
+bool job_ask_dealt(struct job_ask *a);
+bool job_ask_planes(struct job_ask *a);
 
 /* ---- job_shape.c ---- */
 int ask_tmp(struct opt_run *r, const struct opt_row *o, const char *value);

@@ -92,7 +92,7 @@ static const struct job_row all[] = {
     CALL("delay-boot", 0, "mins", 0, ask_delay_boot, V("DELAY_BOOT"), V("DELAY_BOOT"), V("DELAY_BOOT"), "wait for nodes that need no reboot: none is ever rebooted for a job"),
     TEXT("dependency", 'd', "type:jobid[,…]", J(dependency), YES, V("DEPENDENCY"), YES, "defer job: after[:+min] afterany afterok afternotok aftercorr, singleton"),
     FLAG("disable-status", 'X', R(disable_status), NO, V("DISABLE_STATUS"), NO, "send Ctrl-C to the tasks at once"),
-    CALL("distribution", 'm', "block|cyclic", 0, ask_distribution, V("DISTRIBUTION"), V("DISTRIBUTION"), V("DISTRIBUTION"), "how steps deal their tasks out to nodes"),
+    CALL("distribution", 'm', "block|cyclic|plane=n|arbitrary", 0, ask_distribution, V("DISTRIBUTION"), V("DISTRIBUTION"), V("DISTRIBUTION"), "how steps deal their tasks out to nodes; arbitrary: -w names the node of each task"),
     LATER("epilog", 0, "program", NO, V("EPILOG"), NO),
     TEXT("error", 'e', "err", J(std_err), W("ERROR"), NO, NO, "file for batch script's standard error"),
     TEXT("error", 'e', "err", R(error), NO, V("STDERRMODE"), NO, "location of stderr redirection"),

@@ -81,6 +81,19 @@ static void set_asked(struct list *l, const struct job_spec *spec) {
     set_number(l, "OVERCOMMIT", m->overcommit); /* steps of the job are asked for in the same way */
 }
 
+/* "plane=2" is two variables. */
+static void set_distribution(struct list *l, const struct job_more *m) {
+    size_t n = m->distribution ? strcspn(m->distribution, "=") : 0;
+    auto_str nodes = {0};
+    if (!n)
+        return;
+    set(l, "DISTRIBUTION", "%.*s", (int)n, m->distribution);
+    set_number(l, "DIST_PLANESIZE", job_plane_size(m));
+    for (uint32_t i = 0; i < m->n_task_nodes; i++)
+        str_addf(&nodes, "%s%s", i ? "," : "", m->task_nodes[i]);
+    set_text(l, "ARBITRARY_NODELIST", nodes.n ? nodes.p : NULL);
+}
+
 char *const *salloc_env(const struct salloc *s, const struct job *j, const char *cluster_name, char *const *environ_) {
     struct list l = {.a = &s->run.job.c->arena};
     for (; *environ_; environ_++)
@@ -97,7 +110,7 @@ char *const *salloc_env(const struct salloc *s, const struct job *j, const char 
     set_text(&l, "SUBMIT_HOST", j->spec->submit_host);
     set_nodes(&l, j);
     set_asked(&l, j->spec);
-    set_text(&l, "DISTRIBUTION", s->run.job.more.distribution);
+    set_distribution(&l, &s->run.job.more);
     set_number(&l, "MEM_PER_NODE", s->run.job.spec.mem_node_mb); /* as asked: a default of the cluster's is not told */
     set_number(&l, "MEM_PER_CPU", s->run.job.more.mem_cpu_mb);
     vec_push(&l.v, NULL);

@@ -320,7 +320,7 @@ void scontrol_step_json(struct json *j, const struct job_info *ji, const struct 
     json_text(j, "name", st->spec ? st->spec->name : "batch");
     json_close(j, '}');
     json_open(j, "task", '{');
-    json_text(j, "distribution", st->spec && st->spec->cyclic ? "Cyclic" : "Block");
+    json_text(j, "distribution", step_layout_word(st->spec));
     json_close(j, '}');
     json_text(j, "submit_line", st->spec ? st->spec->submit_line : "");
     json_close(j, '}');

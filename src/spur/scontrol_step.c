@@ -35,7 +35,7 @@ void scontrol_step_text(const struct job_info *ji, const struct step *st, bool o
         step_tres(st, 0, out);
     str_addf(out, "%sResvPorts=(null)%sCPUFreqReq=Default", nl, nl);
     if (!is_batch)
-        str_add(out, spec && spec->cyclic ? " Dist=Cyclic" : " Dist=Block");
+        str_addf(out, " Dist=%s", step_layout_word(spec));
     str_addf(out, "%sSrunHost:Pid=%s:0", nl, !is_batch && spec && spec->submit_host ? spec->submit_host : "(null)");
     if (!is_batch && spec && spec->cpus_per_task > 1)
         str_addf(out, "%sTresPerTask=cpu=%u", nl, spec->cpus_per_task);

@@ -261,6 +261,25 @@ static bool leave_to_the_job(struct srun *s, const struct opt_run *r) {
     return true;
 }
 
+/* With -m arbitrary the numbers of tasks and nodes are the list's, not the job's: its list, where none is given. */
+static bool deal_out(struct srun *s, const struct opt_run *r) {
+    struct job_ask *a = &s->job.ask;
+    const struct opt_item *tasks = opt_find(r, "ntasks"), *nodes = opt_find(r, "nodes");
+    if (!job_ask_hostfile(a))
+        return false;
+    if (!str_eq(a->more.distribution, "arbitrary"))
+        return true;
+    if (!a->node_list && s->is_inside)
+        a->node_list = srun_env_get("SLURM_ARBITRARY_NODELIST");
+    if (tasks && tasks->env)
+        a->spec.n_tasks_given = 0;
+    if (nodes && nodes->env) {
+        a->spec.min_nodes = a->spec.max_nodes = a->more.nodes_given = 0;
+        a->spec.min_nodes_given = false;
+    }
+    return true;
+}
+
 bool srun_settle(struct srun *s, const struct opt_run *r) {
     struct job_spec *j = &s->job.spec;
     s->exit_error = (int)exit_code_of("SLURM_EXIT_ERROR");
@@ -280,7 +299,7 @@ bool srun_settle(struct srun *s, const struct opt_run *r) {
     }
     if (s->is_inside && !leave_to_the_job(s, r))
         return false;
-    if (!job_ask_settle(&s->job.ask))
+    if (!deal_out(s, r) || !job_ask_settle(&s->job.ask))
         return false;
     if (!s->is_inside)
         job_ask_all_named(&s->job.ask);

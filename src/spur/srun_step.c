@@ -85,6 +85,10 @@ static int settle_size(struct srun_step *st, struct step_spec *p) {
 static int fill(struct srun_step *st, struct step_spec *p) {
     struct srun *s = st->s;
     const struct job_spec *j = &s->job.spec;
+    if (s->job.more.n_task_nodes && s->job.more.n_task_nodes != j->n_tasks_given) {
+        cli_error(s->job.c, "You asked for %u tasks but hostlist specified %u nodes", j->n_tasks_given, s->job.more.n_task_nodes);
+        return s->exit_error;
+    }
     *p = (struct step_spec){
         .name = j->name, .cpus_per_task = j->cpus_per_task_given, .mem_node_mb = j->mem_node_mb,
         .mem_cpu_mb = s->job.more.mem_cpu_mb, .gres = s->job.more.gres, .n_gres = s->job.more.n_gres,
@@ -94,6 +98,7 @@ static int fill(struct srun_step *st, struct step_spec *p) {
         .exact = s->exact, .kill_on_bad_exit = s->bad_exit == BAD_EXIT_KILLS, /* not -W: that counts over all nodes, here */
         .submit_line = j->submit_line, .submit_host = j->submit_host, .work_dir = j->work_dir,
         .cyclic = s->job.more.distribution && strncasecmp(s->job.more.distribution, "cyclic", 6) == 0, .pty = s->pty,
+        .plane = job_plane_size(&s->job.more), .task_nodes = s->job.more.task_nodes, .n_task_nodes = s->job.more.n_task_nodes,
         .features = s->job.more.features, .overcommit = s->job.more.overcommit};
     if (st->alloc) { /* what the job was given is the step's */
         p->mem_node_mb = p->mem_cpu_mb = 0;

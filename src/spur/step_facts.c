@@ -48,6 +48,10 @@ void step_id_text(const struct job *j, const struct step *s, struct str *out) {
     step_print_id(s->id, out);
 }
 
+const char *step_layout_word(const struct step_spec *s) {
+    return !s ? "Block" : s->n_task_nodes ? "arbitrary task distribution" : s->plane ? "Plane" : s->cyclic ? "Cyclic" : "Block";
+}
+
 void step_node_list(const struct step *s, struct str *out) {
     const char **name = xcalloc(s->n_nodes + 1, sizeof(*name));
     for (uint32_t i = 0; i < s->n_nodes; i++)

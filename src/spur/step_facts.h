@@ -29,6 +29,7 @@ const struct table_fields *step_fields(void); /* rows: struct step_row; env: str
 /* A step that a signal ended is CANCELLED, as Slurm shows it. */
 uint32_t step_shown_state(const struct step *s);
 void step_id_text(const struct job *j, const struct step *s, struct str *out); /* "12.0", "12_3.batch" */
+const char *step_layout_word(const struct step_spec *s); /* as Slurm calls it; NULL: block */
 void step_node_list(const struct step *s, struct str *out);
 void step_nodes_json(struct json *w, const struct step *s); /* "nodes" of --json: count, range, list */
 int64_t step_run_secs(const struct job *j, const struct step *s, int64_t now_unix);

@@ -267,10 +267,45 @@ def distribution(c):
     assert got["block"] == "0: n1\n1: n1\n2: n2\n3: n2\n" and got["cyclic"] == "0: n1\n1: n2\n2: n1\n3: n2\n"
     assert over(c, "-N2", "--ntasks-per-node=2", "-m", "cyclic:block", body=body)[1] == got["cyclic"]
     assert "block|cyclic" in c.run("sbatch --help").stdout
+    body += "; echo $SLURM_DISTRIBUTION $SLURM_DIST_PLANESIZE"
+    out = over(c, "-N2", "--ntasks-per-node=3", "-m", "plane=2", body=body)[1]
+    assert out == "0: n1\n1: n1\n2: n2\n3: n2\n4: n1\n5: n2\nplane 2\n"
+    assert over(c, "-N2", "--ntasks-per-node=3", "-m", "plane", body=body, env={"SLURM_DIST_PLANESIZE": "2"})[1] == out
+    got = c.run(["sbatch", "-N2", "-n2", "-m", "plane=2", "--wrap", "true"], check=False)
+    assert (got.returncode, got.stderr) == (1, "sbatch: error: Too few processes for the requested {plane,node} distribution\n")
     got = c.run(["sbatch", "-m", "plane", "--wrap", "true"], check=False)
     assert (got.returncode, got.stderr) == (255, "sbatch: error: Invalid plane size or size not specified\nsbatch: error: Invalid --distribution specification\n")
     got = c.run(["sbatch", "-m", "bogus", "--wrap", "true"], check=False)
     assert (got.returncode, got.stderr) == (255, "sbatch: error: Invalid --distribution specification\n")
+
+
+def test_a_node_for_each_task(shared, tmp_path):
+    """-m arbitrary, by -w and by SLURM_HOSTFILE: CPUs, tasks and their numbers are as the list says, in the job and in its steps."""
+    c = shared
+    body = "srun -l bash -c 'echo $SLURMD_NODENAME' | sort; srun -m arbitrary -w n2,n1 -l bash -c 'echo $SLURMD_NODENAME' | sort; " \
+           "echo $SLURM_DISTRIBUTION $SLURM_ARBITRARY_NODELIST $SLURM_JOB_CPUS_PER_NODE $SLURM_NTASKS"
+    want = "0: n2\n1: n1\n2: n2\n3: n2\n0: n2\n1: n1\narbitrary n2,n1,n2,n2 1,3 4\n"
+    assert over(c, "-m", "arbitrary", "-w", "n2,n1,n2,n2", body=body)[1] == want
+    hosts = tmp_path / "hosts"
+    hosts.write_text("n2 # the first\nn1\nn2*2\n")
+    assert over(c, body=body, env={"SLURM_HOSTFILE": str(hosts)})[1] == want
+    got = c.run(["srun", "-l", "hostname"], env={"SLURM_HOSTFILE": str(hosts), "SLURM_EXIT_ERROR": "7"}).stdout
+    assert sorted(line.split(":")[0] for line in got.splitlines()) == ["0", "1", "2", "3"]
+    for argv, code, says in (
+        (["sbatch", "-N2", "-m", "arbitrary", "-w", "n1,n2", "--wrap", "true"], 1, "error: --nodes is incompatible with --distribution=arbitrary"),
+        (["sbatch", "-m", "arbitrary", "--wrap", "true"], 1, "error: With Arbitrary distribution you need to specify a nodelist or hostfile with the -w option"),
+        (["sbatch", "-m", "arbitrary", "-n3", "-w", "n1,n2", "--wrap", "true"], 1, "error: Batch job submission failed: Task count specification invalid"),
+        (["sbatch", "-m", "arbitrary", "-w", "n1,n9", "--wrap", "true"], 1, "error: Batch job submission failed: Invalid node name specified"),
+        (["sbatch", "-m", "arbitrary", "-w", ",".join(["n1"] * 9), "--wrap", "true"], 1, "error: Batch job submission failed: Requested node configuration is not available"),
+    ):
+        got = c.run(argv, check=False)
+        assert (got.returncode, got.stdout) == (code, "") and says in got.stderr, got.stderr
+    for text, says in (("", "Hostlist is empty!"), ("n1\n", "Too few NodeNames in Slurm Hostfile")):
+        hosts.write_text(text)
+        got = c.run(["sbatch", "-n2", "--wrap", "true"], env={"SLURM_HOSTFILE": str(hosts)}, check=False)
+        assert got.returncode == 1 and got.stderr == f"sbatch: error: {says}\nsbatch: error: Failure getting NodeNames from hostfile\n"
+    got = c.run(["sbatch", "--wrap", "true"], env={"SLURM_HOSTFILE": "/no/file"}, check=False)
+    assert got.returncode == 1 and "error opening file /no/file, No such file or directory" in got.stderr
 
 
 def overcommit(c):

@@ -228,9 +228,13 @@ static bool tasks_fit(const struct judge *g, const struct wish *w, int node, con
 
 static uint32_t tasks_on(const struct judge *g, const struct wish *w, int node, const struct left *l) {
     uint32_t tasks = 0;
+    const struct job_more *m = job_spec_more(w->job->spec);
+    uint32_t said = 0;
     while (may_serve(g, w, node) && tasks_fit(g, w, node, l, tasks + 1))
         tasks++;
-    return tasks;
+    for (uint32_t i = 0; i < m->n_task_nodes; i++)
+        said += strcmp(m->task_nodes[i], g->node[node]->name) == 0;
+    return !m->n_task_nodes ? tasks : said <= tasks ? said : 0; /* as many as are to run there */
 }
 
 /* ---- sets of nodes ---- */
@@ -365,6 +369,8 @@ static bool node_right(struct judge *g, const struct wish *w, const struct job_n
         return judge_wrong(g, w->job, "on a node that takes no work");
     if (!jn->n_tasks || jn->n_tasks > tasks_on(g, w, k, &l))
         return judge_wrong(g, w->job, "more tasks on a node than there is room for, or none");
+    if (job_spec_more(w->job->spec)->n_task_nodes && jn->n_tasks != tasks_on(g, w, k, &l))
+        return judge_wrong(g, w->job, "not the tasks that are to run there");
     if (jn->share != w->share || jn->cpus != (w->share == SHARE_NONE ? g->node[k]->cpus : jn->n_tasks * w->cpus) ||
         (int64_t)jn->mem_mb != mem_for(w, g->node[k], jn->n_tasks))
         return judge_wrong(g, w->job, "CPUs, memory or share don't go with the tasks");

@@ -188,6 +188,23 @@ static uint32_t roll_names(struct dice *d, const struct world *w, const char **o
     return n;
 }
 
+/* -m arbitrary: a node for each task. */
+static void roll_dealt(struct dice *d, const struct world *w, struct job_spec *s, struct job_more *m, const char **req,
+                       const char **each) {
+    uint32_t n = 0, seen = 0;
+    s->n_tasks = s->n_tasks_given = m->n_task_nodes = 1 + roll(d, 4);
+    for (uint32_t i = 0; i < m->n_task_nodes; i++) {
+        uint32_t k = roll(d, w->next_node - 1);
+        each[i] = node_names[k];
+        if (!(seen >> k & 1))
+            req[n++] = node_names[k];
+        seen |= 1u << k;
+    }
+    m->task_nodes = each;
+    s->req_nodes = req;
+    s->n_req_nodes = s->min_nodes = s->max_nodes = n;
+}
+
 static void roll_times(struct dice *d, int64_t now, struct job_spec *s, struct job_more *m) {
     if (chance(d, 30))
         m->time_min_min = 1 + roll(d, 3);
@@ -252,6 +269,9 @@ uint32_t rich_job(struct dice *d, unsigned themes, struct world *w, int64_t now)
         s.req_nodes = req, s.n_req_nodes = roll_names(d, w, req);
     if (themes & T_LISTS && chance(d, 25))
         s.exc_nodes = exc, s.n_exc_nodes = roll_names(d, w, exc);
+    const char *each[4];
+    if (themes & T_LISTS && chance(d, 15))
+        roll_dealt(d, w, &s, &m, req, each);
     s.hold = chance(d, 4);
     s.nice = chance(d, 20) ? (int64_t)roll(d, 40) - 20 : 0;
     return world_submit(w, s, now - roll(d, 100));
@@ -294,6 +314,8 @@ static void print_ask(const struct job *j, int64_t now, struct str *out) {
         str_addf(out, " -C %s", m->features);
     if (m->prefer)
         str_addf(out, " --prefer=%s", m->prefer);
+    for (uint32_t i = 0; i < m->n_task_nodes; i++)
+        str_addf(out, "%s%s", i ? "," : " -m arbitrary -w ", m->task_nodes[i]);
     for (uint32_t i = 0; i < m->n_licenses; i++)
         str_addf(out, " lic %s%s:%u", m->licenses[i].is_or ? "|" : "", m->licenses[i].name, m->licenses[i].count);
     for (uint32_t i = 0; i < s->n_req_nodes; i++)

@@ -165,11 +165,12 @@ REC_DECLARE(job_seldom, JOB_SELDOM_FIELDS)
     F(BOOL, overcommit, 25, _) /* -O: CPUs as for one task a node, however many there are */                          \
     F(U32, kill_invalid_dep, 26, _) /* --kill-on-invalid-dep: 1 no, 2 yes; 0: not given */                            \
     F(U64, priority, 27, _) /* --priority, + 1; an administrator's alone. 0: not given */                             \
-    F(STR, distribution, 28, _) /* of tasks over nodes, for its steps: "block", "cyclic"; NULL: not given */           \
+    F(STR, distribution, 28, _) /* of tasks over nodes, for its steps: "block", "cyclic", "plane=2", "arbitrary"; NULL: not given */ \
     F(BOOL, may_share, 29, _) /* never asked: set in what is shown of a run that could have had -s */                 \
     F(BOOL, contiguous, 30, _) /* its nodes are neighbours in the order of names */                                   \
     F(SUB, seldom, 31, job_seldom)                                                                                    \
-    F(STR, prefer, 32, _) /* --prefer: features that are tried first, in place of `features` */
+    F(STR, prefer, 32, _) /* --prefer: features that are tried first, in place of `features` */                       \
+    F(STRS, task_nodes, 33, _) /* -m arbitrary: the node of each task. req_nodes are these, each once */
 REC_DECLARE(job_more, JOB_MORE_FIELDS)
 
 /* Rows stand in the order that leaves no holes in the struct: a hundred thousand of them wait in memory. */

@@ -36,6 +36,7 @@ static void set_more(struct job_more *to, const struct job_more *from, uint32_t 
     SET(CHANGE_NODES, COPY(nodes_given))
     SET(CHANGE_TASKS, COPY(tasks_per_node))
     SET(CHANGE_MEMORY, COPY(mem_cpu_mb))
+    SET(CHANGE_NODE_LISTS, COPY(task_nodes) COPY(n_task_nodes))
     SET(CHANGE_FEATURES, COPY(features))
     SET(CHANGE_PREFER, COPY(prefer))
     SET(CHANGE_GRES, COPY(gres_text) COPY(gpus_text) COPY(gres) COPY(n_gres))

@@ -15,6 +15,10 @@ REC_DEFINE(step_node, STEP_NODE_FIELDS)
 REC_DEFINE(step, STEP_FIELDS)
 #undef REC_SELF
 
+const char *step_distribution(const struct step_spec *s) {
+    return s->n_task_nodes ? "arbitrary" : s->plane ? "plane" : s->cyclic ? "cyclic" : "block";
+}
+
 void step_print_id(uint32_t id, struct str *out) {
     if (id == STEP_BATCH)
         str_add(out, "batch");

@@ -38,8 +38,11 @@
     F(BOOL, pty, 21, _)                                                                                               \
     F(BOOL, immediate, 22, _)     /* refuse instead of waiting for room */                                            \
     F(STR, features, 23, _)       /* -C: names joined by & and |; its nodes have them */                              \
-    F(BOOL, overcommit, 24, _)    /* -O: tasks need no CPU each */
+    F(BOOL, overcommit, 24, _)    /* -O: tasks need no CPU each */                                                    \
+    F(U32, plane, 25, _)          /* -m plane=N: so many on each node, then again; 0: not */                          \
+    F(STRS, task_nodes, 26, _)    /* -m arbitrary: the node of each task */
 REC_DECLARE(step_spec, STEP_SPEC_FIELDS)
+const char *step_distribution(const struct step_spec *s); /* as in SLURM_DISTRIBUTION */
 
 /* A step's share of one node. */
 #define STEP_NODE_FIELDS(F)                                                                                           \

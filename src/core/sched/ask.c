@@ -123,6 +123,8 @@ struct ask_size ask_size_of(const struct job *j, const struct part *p, const str
     a.is_contiguous = m->contiguous;
     if (m->seldom)
         set_seldom(&a, s);
+    if (m->n_task_nodes && !m->overcommit)
+        a.is_seldom = a.is_dealt = 1;
     return a;
 }
 
@@ -170,7 +172,8 @@ static bool same_size(const struct ask_size *a, const struct ask_size *b) {
 
 static bool same(const struct ask *a, const struct ask_size *size, const struct job_spec *s, const char *features) {
     return same_size(a->asked ? a->asked : &a->size, size) && str_eq(a->features, features) && same_names(a->req, a->n_req, s->req_nodes, s->n_req_nodes) &&
-           same_names(a->exc, a->n_exc, s->exc_nodes, s->n_exc_nodes) && same_gres(a, s->more);
+           same_names(a->exc, a->n_exc, s->exc_nodes, s->n_exc_nodes) && same_gres(a, s->more) &&
+           (!size->is_dealt || same_names(a->task_nodes, a->n_task_nodes, s->more->task_nodes, s->more->n_task_nodes));
 }
 
 uint32_t ask_wants(const struct gres_ask *g, uint32_t n, struct ask_want *out) {
@@ -278,6 +281,16 @@ static void nodes_by_groups(struct ask *a) {
         a->size.max_nodes = MAX(a->size.max_nodes, (uint32_t)MIN(n, UINT32_MAX));
 }
 
+static void set_dealt(const struct grid *g, struct ask *a, const struct job_more *m, struct arena *scratch) {
+    a->task_nodes = m->task_nodes, a->n_task_nodes = m->n_task_nodes;
+    a->tasks_of = arena_calloc(scratch, g->n_nodes + 1, sizeof(*a->tasks_of));
+    for (uint32_t i = 0; i < m->n_task_nodes; i++) {
+        uint32_t r = grid_rank_by_name(g, m->task_nodes[i]);
+        if (r != GRID_NONE)
+            a->tasks_of[r]++;
+    }
+}
+
 static struct ask *ask_new(struct asks *s, const struct job *j, const struct ask_size *size, const char *features) {
     struct ask *a = arena_calloc(s->scratch, 1, sizeof(*a));
     const struct job_more *m = job_spec_more(j->spec);
@@ -291,7 +304,9 @@ static struct ask *ask_new(struct asks *s, const struct job *j, const struct ask
     set_gres(s, a, m);
     nodes_by_groups(a);
     a->is_special = a->n_wants || size->share != SHARE_CORES || p->max_cpus_per_node ||
-                    size->node_cpus || size->one_thread || size->tasks_per_core || size->tasks_per_socket;
+                    size->node_cpus || size->one_thread || size->tasks_per_core || size->tasks_per_socket || size->is_dealt;
+    if (size->is_dealt)
+        set_dealt(s->grid, a, m, s->scratch);
     a->is_picky = a->size.is_contiguous || a->n_totals || (a->has && (a->has->n_alts || a->has->n_groups));
     if (!same_size(&a->size, size))
         a->asked = arena_memdup(s->scratch, size, sizeof(*size));
@@ -322,6 +337,8 @@ static struct ask *find(struct asks *s, const struct job *j, uint32_t part, uint
     uint64_t h = hash_fixed(&size, size.is_seldom ? sizeof(size) : ASK_SIZE_PLAIN);
     h = hash_names(h, j->spec->req_nodes, j->spec->n_req_nodes);
     h = hash_names(h, j->spec->exc_nodes, j->spec->n_exc_nodes);
+    if (size.is_dealt)
+        h = hash_names(h, m->task_nodes, m->n_task_nodes);
     if (features)
         h = hash_u64(h ^ hash_fixed(features, strlen(features)));
     for (uint32_t i = 0; m && i < m->n_gres; i++)

@@ -42,7 +42,7 @@ struct ask_size { /* compared as bytes: no padding, all fields set */
     uint32_t is_spread;  /* 0 or 1: on as many nodes as may be */
     uint32_t one_thread; /* 0 or 1: of each core; cores are taken whole */
     uint32_t tasks_per_core, tasks_per_socket; /* at most; 0: no bound */
-    uint32_t none;       /* 0: no padding */
+    uint32_t is_dealt;   /* 0 or 1: it is said which node has how many tasks (ask.tasks_of) */
 };
 /* What most jobs have no more than: compared and hashed for each job of a pass. */
 #define ASK_SIZE_PLAIN offsetof(struct ask_size, gpu_mem_mb)
@@ -67,6 +67,9 @@ struct ask {
     const struct ask_size *asked; /* where resources have changed the numbers of nodes: as asked, which is compared */
     const char *const *req, *const *exc; /* names, borrowed from a job */
     uint32_t n_req, n_exc;
+    const char *const *task_nodes; /* with is_dealt: of each task, borrowed */
+    uint32_t n_task_nodes;
+    uint32_t *tasks_of;          /* with is_dealt: by rank */
     const char *features;        /* text, borrowed; NULL: none */
     const struct gres_ask *gres; /* borrowed */
     uint32_t n_gres;

@@ -156,7 +156,10 @@ uint32_t fit_tasks(const struct grid *g, const struct ask *a, uint32_t rank, con
     if (threads > 1 && a->size.task_mem_mb && f->mem_mb > 0)
         tasks = (uint32_t)MIN(tasks, (uint64_t)f->mem_mb / (a->size.task_mem_mb * threads));
     tasks = ask_tasks_by_shape(&a->size, tasks, n->sockets, n->cores);
-    return a->n_wants ? by_gres(g, a, rank, f, tasks) : tasks;
+    tasks = a->n_wants ? by_gres(g, a, rank, f, tasks) : tasks;
+    if (a->tasks_of)
+        return tasks >= a->tasks_of[rank] ? a->tasks_of[rank] : 0;
+    return tasks;
 }
 
 /* From the first slots that have it. */

@@ -75,6 +75,7 @@ struct survey { /* of a partition's nodes, empty */
     uint32_t n_fit, most; /* nodes with room for a task; tasks of the largest */
     uint64_t sum;
     VEC(uint32_t) room; /* of those that fit */
+    struct maps dealt; /* where each task's node is said: how many there, by name */
     const struct view *view;
     struct map64 tasks; /* with --contiguous: of those that fit, by node id */
 };
@@ -140,6 +141,12 @@ static bool is_too_full(const struct survey *s, uint32_t cpus, uint64_t mem) {
            ((most && most < cpus) || s->size.task_mem_mb / s->size.cpus_per_task * cpus > mem);
 }
 
+/* As many as are to run there, where that is said; 0: they don't fit. */
+static uint32_t as_dealt(const struct survey *s, const struct node *n, uint32_t tasks) {
+    uint32_t wanted = (uint32_t)(uintptr_t)maps_get(&s->dealt, n->name);
+    return tasks >= wanted ? wanted : 0;
+}
+
 static void survey_node(struct survey *s, const struct node *n) {
     uint32_t cpus = MIN(n->cpus, GRID_CPUS_MAX);
     uint64_t mem = MIN(n->mem_mb, GRID_MEM_MAX);
@@ -158,6 +165,8 @@ static void survey_node(struct survey *s, const struct node *n) {
     uint32_t usable = s->size.one_thread ? cpus / MAX(n->threads_per_core, 1u) : cpus;
     uint32_t tasks = ask_tasks_by_shape(&s->size, ask_tasks_in(&s->size, usable, (int64_t)mem, mem), n->sockets, n->cores_per_socket);
     tasks = is_out ? 0 : by_gres(s, n, tasks);
+    if (s->size.is_dealt)
+        tasks = as_dealt(s, n, tasks);
     if (!tasks) {
         s->is_named_bad |= is_named(s, n) && !s->is_choice;
         return;
@@ -329,6 +338,10 @@ static void ask_resources(struct survey *s, struct arena *a) {
     s->n_alt = arena_calloc(a, s->features.n_alts + 1, sizeof(*s->n_alt));
     for (uint32_t i = 0; i < s->features.n_groups; i++)
         n += s->features.group[i].count;
+    for (uint32_t i = 0; i < m->n_task_nodes; i++) {
+        uintptr_t so_far = (uintptr_t)maps_get(&s->dealt, m->task_nodes[i]);
+        maps_put(&s->dealt, m->task_nodes[i], (void *)(so_far + 1));
+    }
     s->size.min_nodes = MAX(s->size.min_nodes, (uint32_t)MIN(n, UINT32_MAX));
     if (!s->spec->max_nodes)
         s->size.max_nodes = MAX(s->size.max_nodes, (uint32_t)MIN(n, UINT32_MAX));
@@ -346,6 +359,7 @@ static int possible_in(const struct view *v, const struct job *j, const struct p
     int rc = judge(&s, &why);
     vec_fini(&s.room);
     maps_fini(&s.names);
+    maps_fini(&s.dealt);
     map64_fini(&s.tasks);
     return rc && !names_a_stranger(v, p) ? err_set(e, rc, "%s", why.text) : 0;
 }

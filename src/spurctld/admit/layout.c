@@ -8,12 +8,15 @@
  * step asks for some.
  *
  * Tasks are laid out in blocks: one on each node, then as many as fit on the first, the second, …; or cyclic: one after
- * the other around the nodes.
+ * the other around the nodes; or in planes: so many on each node, and again around; or as the step says for each task.
  *
  * What can't be is told from what can't be now by asking twice: with the job's nodes empty, and as they are.
  */
 #include "spurctld/admit/layout.h"
 
+#include <stdlib.h>
+
+#include "base/map.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "core/model/constraint.h"
@@ -28,6 +31,7 @@ struct room_on {
     uint32_t n_gres;
     uint32_t most_tasks; /* that fit */
     uint32_t n_tasks;    /* that it gets */
+    uint32_t n_named;    /* tasks that the step says shall run there */
     bool is_required, is_taken;
 };
 
@@ -75,6 +79,19 @@ static void add_node(struct layout *l, const struct view *v, const struct job_no
     *r = (struct room_on){.jn = jn, .node = n, .cpus = jn->cpus, .mem_mb = jn->mem_mb};
     r->is_required = has_name(s->req_nodes, s->n_req_nodes, jn->name);
     copy_gres(l, r);
+}
+
+/* How many tasks are to run on each node, where that is said. */
+static void count_named(struct layout *l) {
+    struct maps at = {0};
+    for (uint32_t i = 0; i < l->n_on; i++)
+        maps_put(&at, l->on[i].jn->name, &l->on[i]);
+    for (uint32_t i = 0; i < l->s->n_task_nodes; i++) {
+        struct room_on *r = maps_get(&at, l->s->task_nodes[i]);
+        if (r)
+            r->n_named++;
+    }
+    maps_fini(&at);
 }
 
 static void without_indexes(struct layout *l, struct gres_held *from, const struct gres_held *taken) {
@@ -244,14 +261,33 @@ static bool choose(struct layout *l, bool roomiest) {
     return is_enough(l, &t) && t.n_nodes <= l->max_nodes && t.n_nodes <= l->n_tasks;
 }
 
+/* Each task's node is said. */
+static bool choose_named(struct layout *l) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < l->n_on; i++) {
+        struct room_on *r = &l->on[i];
+        r->most_tasks = fit(l, r);
+        r->is_taken = r->n_named > 0;
+        n += r->n_named;
+        if (r->n_named > r->most_tasks)
+            return false;
+    }
+    return n == l->n_tasks && has_job_wide_gres(l);
+}
+
 static bool find(struct layout *l) {
-    return choose(l, false) || choose(l, true);
+    return l->s->n_task_nodes ? choose_named(l) : choose(l, false) || choose(l, true);
 }
 
 /* ---- the tasks ---- */
 
+static void spread_named(struct layout *l) {
+    for (uint32_t i = 0; i < l->n_on; i++)
+        l->on[i].n_tasks = l->on[i].n_named;
+}
+
 static void spread(struct layout *l) {
-    uint32_t left = l->n_tasks;
+    uint32_t left = l->n_tasks, plane = l->s->plane ? l->s->plane - 1 : 0; /* one is on each node before the first round */
     for (uint32_t i = 0; i < l->n_on; i++) {
         l->on[i].n_tasks = l->on[i].is_taken;
         left -= l->on[i].is_taken;
@@ -263,12 +299,30 @@ static void spread(struct layout *l) {
             uint32_t more = r->is_taken ? MIN(left, r->most_tasks - r->n_tasks) : 0;
             if (l->s->cyclic)
                 more = MIN(more, 1u);
+            else if (l->s->plane)
+                more = MIN(more, plane);
             else if (l->s->overcommit) /* no CPU says how many: the same everywhere, but for the last ones */
                 more = MIN(more, each - MIN(each, r->n_tasks));
             r->n_tasks += more;
             left -= more;
         }
+        plane = l->s->plane;
     }
+}
+
+static void number_named(const struct step_spec *s, struct step_node *nodes, uint32_t n, uint32_t **ranks) {
+    struct maps at = {0};
+    uint32_t **next = xcalloc(n + 1, sizeof(*next));
+    for (uint32_t i = 0; i < n; i++) {
+        next[i] = ranks[i];
+        maps_put(&at, nodes[i].name, &next[i]);
+    }
+    for (uint32_t rank = 0; rank < s->n_task_nodes; rank++) {
+        uint32_t **to = maps_get(&at, s->task_nodes[rank]);
+        *(*to)++ = rank;
+    }
+    maps_fini(&at);
+    free(next);
 }
 
 static void number_block(struct step_node *nodes, uint32_t n, uint32_t **ranks) {
@@ -278,11 +332,12 @@ static void number_block(struct step_node *nodes, uint32_t n, uint32_t **ranks) 
             ranks[i][k] = rank++;
 }
 
-static void number_cyclic(struct step_node *nodes, uint32_t n, uint32_t n_tasks, uint32_t **ranks) {
+/* So many on each node at a time. */
+static void number_round(struct step_node *nodes, uint32_t n, uint32_t n_tasks, uint32_t each, uint32_t **ranks) {
     uint32_t rank = 0;
-    for (uint32_t k = 0; rank < n_tasks; k++)
+    for (uint64_t from = 0; rank < n_tasks; from += each)
         for (uint32_t i = 0; i < n; i++)
-            if (k < nodes[i].n_tasks)
+            for (uint64_t k = from; k < MIN((uint64_t)nodes[i].n_tasks, from + each); k++)
                 ranks[i][k] = rank++;
 }
 
@@ -358,8 +413,10 @@ static void write_out(struct layout *l, const struct step_node **out, uint32_t *
         give_gres(l, r, job_wide, &nodes[n]);
         n++;
     }
-    if (l->s->cyclic)
-        number_cyclic(nodes, n, l->n_tasks, ranks);
+    if (l->s->n_task_nodes)
+        number_named(l->s, nodes, n, ranks);
+    else if (l->s->cyclic || l->s->plane)
+        number_round(nodes, n, l->n_tasks, l->s->cyclic ? 1 : l->s->plane, ranks);
     else
         number_block(nodes, n, ranks);
     *out = nodes;
@@ -368,7 +425,7 @@ static void write_out(struct layout *l, const struct step_node **out, uint32_t *
 
 static void set_sizes(struct layout *l) {
     const struct step_spec *s = l->s;
-    l->n_tasks = MAX(s->n_tasks, 1u);
+    l->n_tasks = s->n_task_nodes ? s->n_task_nodes : MAX(s->n_tasks, 1u);
     l->cpus_per_task = MAX(s->cpus_per_task, 1u);
     l->min_nodes = MIN(MAX(s->min_nodes, 1u), l->n_tasks);
     l->max_nodes = s->max_nodes ? MAX(MIN(s->max_nodes, l->n_tasks), l->min_nodes)
@@ -377,10 +434,12 @@ static void set_sizes(struct layout *l) {
 }
 
 static bool names_others(const struct layout *l) {
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < l->n_on; i++)
+    uint32_t n = 0, n_named = 0;
+    for (uint32_t i = 0; i < l->n_on; i++) {
         n += l->on[i].is_required;
-    return n < l->s->n_req_nodes;
+        n_named += l->on[i].n_named;
+    }
+    return n < l->s->n_req_nodes || n_named < l->s->n_task_nodes;
 }
 
 /* Whether it could run if the job ran nothing else; what the step asks for is added one after the other, to say why not. */
@@ -402,6 +461,9 @@ int step_layout(const struct view *v, const struct job *j, const struct step_spe
     int rc = read_features(&l, e);
     for (uint32_t i = 0; !rc && i < j->n_nodes; i++)
         add_node(&l, v, &j->nodes[i]);
+    count_named(&l);
+    if (!rc && s->n_task_nodes && s->n_task_nodes != s->n_tasks)
+        rc = err_set(e, E_TASK_COUNT, NULL);
     if (!rc && s->features && !l.n_on)
         rc = err_set(e, E_FEATURE, NULL);
     set_sizes(&l);
@@ -412,7 +474,10 @@ int step_layout(const struct view *v, const struct job *j, const struct step_spe
         without_steps(&l, v);
     if (!find(&l))
         return err_set(e, E_STEP_BUSY, NULL);
-    spread(&l);
+    if (s->n_task_nodes)
+        spread_named(&l);
+    else
+        spread(&l);
     write_out(&l, out, out_n);
     return 0;
 }

@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "base/map.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "core/model/text.h"
@@ -207,6 +208,26 @@ int check_possible(const struct view *v, const struct job *j, struct err *e) {
     return rc;
 }
 
+/* A node for each task, and those together are what it asks for. */
+static int check_dealt(struct check *st) {
+    const struct job_spec *s = &st->sub->spec;
+    const struct job_more *m = job_spec_more(s);
+    struct maps seen = {0};
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < m->n_task_nodes; i++) {
+        n += !maps_get(&seen, m->task_nodes[i]);
+        maps_put(&seen, m->task_nodes[i], st);
+    }
+    for (uint32_t i = 0; i < s->n_req_nodes && m->n_task_nodes; i++)
+        n += !maps_get(&seen, s->req_nodes[i]);
+    maps_fini(&seen);
+    if (!m->n_task_nodes)
+        return 0;
+    if (n != s->n_req_nodes || n != s->min_nodes || n != s->max_nodes)
+        return err_set(st->e, E_NODE_COUNT, NULL);
+    return m->n_task_nodes != s->n_tasks ? err_set(st->e, E_TASK_COUNT, NULL) : 0;
+}
+
 static int check_could_run(struct check *st) {
     struct job j = {.spec = &st->sub->spec, .nice = st->sub->spec.nice};
     return check_possible(&st->view, &j, st->e);
@@ -263,7 +284,7 @@ static int check_part_limits(struct check *st) {
 
 static int (*const steps[])(struct check *st) = {
     check_sizes, check_caller, check_script,     fill_defaults,   check_partition,
-    check_array, check_times,  check_dependency, check_could_run, check_part_limits,
+    check_array, check_times,  check_dependency, check_dealt,   check_could_run, check_part_limits,
 };
 
 int submission_check(struct submission *sub, const struct who *who, const struct submit_request *req, struct err *e) {

@@ -26,6 +26,7 @@
 /* Names behind SLURM_ or SPUR_ that speak of a job's shape; a trailing * stands for any rest. */
 static const char *const shape[] = {
     "ARRAY_*",      "CLUSTER_NAME", "CPUS_ON_NODE", "CPUS_PER_GPU", "CPUS_PER_TASK", "CPU_FREQ_REQ", "DISTRIBUTION",
+    "DIST_PLANESIZE", "ARBITRARY_NODELIST",
     "EXIT_CODE",    "GPUS*",        "GTIDS",        "HET_*",        "JOB*",          "LAUNCH_NODE_IPADDR",
     "LOCALID",      "MEM_PER_*",    "NNODES",       "NODEID",       "NODELIST",      "NODE_ALIASES", "NPROCS",
     "NTASKS*",      "OOM_KILL_STEP", "OPEN_MODE",   "PACK_*",       "PRIO_PROCESS",  "PROCID",       "RESTART_COUNT",
@@ -230,6 +231,21 @@ static void add_tres_per_task(struct env *env, const struct job_spec *s) {
         env_twin(env, "TRES_PER_TASK", "%s", text.p);
 }
 
+/* "plane=2" is two variables. */
+static void add_distribution(struct env *env, const struct job_more *m) {
+    size_t n = m->distribution ? strcspn(m->distribution, "=") : 0;
+    auto_str nodes = {0};
+    if (!n)
+        return;
+    env_twin(env, "DISTRIBUTION", "%.*s", (int)n, m->distribution);
+    if (m->distribution[n])
+        env_twin(env, "DIST_PLANESIZE", "%s", m->distribution + n + 1);
+    for (uint32_t i = 0; i < m->n_task_nodes; i++)
+        str_addf(&nodes, "%s%s", i ? "," : "", m->task_nodes[i]);
+    if (nodes.n)
+        env_twin(env, "ARBITRARY_NODELIST", "%s", nodes.p);
+}
+
 static void add_seldom(struct env *env, const struct job_seldom *d) {
     const struct {
         const char *name;
@@ -266,8 +282,7 @@ void env_add_shape(struct env *env, const struct launch_request *q) {
         env_twin(env, "NTASKS_PER_NODE", "%u", more->tasks_per_node);
     if (more->seldom)
         add_seldom(env, more->seldom);
-    if (more->distribution)
-        env_twin(env, "DISTRIBUTION", "%s", more->distribution);
+    add_distribution(env, more);
     if (more->gpus_text)
         env_twin(env, "GPUS", "%s", more->gpus_text);
     uint64_t gpus = gpus_count(q->nodes[q->node_index].gres, q->nodes[q->node_index].n_gres);

@@ -110,8 +110,10 @@ static void add_step(struct env *env, const struct making *m) {
     env_twin(env, "NTASKS", "%u", n_tasks);
     env_twin(env, "NPROCS", "%u", n_tasks);
     env_twin(env, "TASKS_PER_NODE", "%s", tasks);
-    if (s->spec->cyclic || n_tasks > s->n_nodes) /* one each can be dealt out in one way only */
-        env_twin(env, "DISTRIBUTION", "%s", s->spec->cyclic ? "cyclic" : "block");
+    if (!str_eq(step_distribution(s->spec), "block") || n_tasks > s->n_nodes) /* one each can be dealt out in one way only */
+        env_twin(env, "DISTRIBUTION", "%s", step_distribution(s->spec));
+    if (s->spec->plane)
+        env_twin(env, "DIST_PLANESIZE", "%u", s->spec->plane);
     env_twin(env, "GTIDS", "%s", ranks_text(m->a, m->own));
     env_twin(env, "NODEID", "%u", m->node_index);
     if (m->own->cpus)

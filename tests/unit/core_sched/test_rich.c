@@ -146,6 +146,25 @@ static void alone(struct wish x, const char *want) {
     world_put_job(&w, &j);
 }
 
+/* -m arbitrary: a node for each task. */
+static void dealt(const char *const *names, uint32_t n, uint32_t n_nodes, const char *const *nodes, uint32_t c, const char *want) {
+    struct job_more m;
+    struct job_spec s = spec_of(&(struct wish){.part = "debug", .n = n, .nodes = n_nodes, .c = c}, &m);
+    m.task_nodes = names, m.n_task_nodes = n;
+    s.req_nodes = nodes, s.n_req_nodes = n_nodes;
+    uint32_t id = world_submit(&w, s, NOW);
+    pass_at(NOW);
+    if (strcmp(shown(id), want) != 0)
+        fail_msg("%s, not %s", shown(id), want);
+}
+
+static void tasks_with_nodes(void **state) {
+    static const char *const each[] = {"n2", "n1", "n2", "n2"}, *const nodes[] = {"n1", "n2"};
+    dealt(each, 4, 2, nodes, 2, "n1:2,n2:6");
+    dealt(each, 4, 2, nodes, 1, "Resources"); /* 2 are free on n2 */
+    dealt(each + 1, 1, 1, nodes, 1, "n1:1");
+}
+
 /* As recorded under "sbatch without -H". */
 static void as_recorded(void **state) {
     alone((struct wish){.part = "debug"}, "n1:1");
@@ -509,7 +528,7 @@ static void would(void **state) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(as_recorded), TEST(preferences), TEST(at_submit), TEST(devices), TEST(promised_devices), TEST(arrays), TEST(array_fills),
+        TEST(as_recorded), TEST(preferences), TEST(tasks_with_nodes), TEST(at_submit), TEST(devices), TEST(promised_devices), TEST(arrays), TEST(array_fills),
         TEST(licences), TEST(whose_node), TEST(shared_cpus), TEST(bounds_of_a_partition), TEST(deadlines), TEST(would),
         TEST(factors),
     };

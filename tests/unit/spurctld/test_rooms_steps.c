@@ -86,6 +86,12 @@ static void tasks_are_laid_out_as_slurms(void **state) {
         {{.n_tasks = 1, .min_nodes = 2}, "n1:0"},
         {{.n_tasks = 5, .min_nodes = 2, .cyclic = true}, "n1:0,2,4 n2:1,3"},
         {{.n_tasks = 7, .min_nodes = 2, .cyclic = true}, "n1:0,2,4,6 n2:1,3,5"},
+        {{.n_tasks = 7, .min_nodes = 2, .plane = 2}, "n1:0,1,4,5 n2:2,3,6"},
+        {{.n_tasks = 6, .min_nodes = 2, .plane = 3}, "n1:0,1,2 n2:3,4,5"},
+        {{.n_tasks = 5, .min_nodes = 2, .plane = 1}, "n1:0,2,4 n2:1,3"},
+        {{.n_tasks = 5, .min_nodes = 2, .plane = 9}, "n1:0,1,2,3 n2:4"},
+        {{.n_tasks = 5, .task_nodes = (const char *const[]){"n2", "n1", "n1", "n2", "n2"}, .n_task_nodes = 5}, "n1:1,2 n2:0,3,4"},
+        {{.n_tasks = 1, .task_nodes = (const char *const[]){"n2"}, .n_task_nodes = 1}, "n2:0"},
         {{.n_tasks = 4, .tasks_per_node = 2}, "n1:0,1 n2:2,3"},
         {{.n_tasks = 1, .req_nodes = (const char *const[]){"n2"}, .n_req_nodes = 1}, "n2:0"},
         {{.n_tasks = 2, .exc_nodes = (const char *const[]){"n1"}, .n_exc_nodes = 1}, "n2:0,1"},
@@ -110,6 +116,10 @@ static void what_can_never_be_is_refused(void **state) {
     assert_int_equal(rig_step(&g, id, &(struct step_spec){.n_tasks = 3, .cpus_per_task = 2}), E_STEP_TOO_BIG);
     assert_int_equal(rig_step(&g, id, &(struct step_spec){.n_tasks = 1, .req_nodes = other, .n_req_nodes = 1}),
                      E_NODES_UNAVAIL);
+    static const char *const twice[] = {"n2", "n2"}, *const strange[] = {"n1", "n9"};
+    assert_int_equal(rig_step(&g, id, &(struct step_spec){.n_tasks = 2, .task_nodes = twice, .n_task_nodes = 2}), E_STEP_TOO_BIG);
+    assert_int_equal(rig_step(&g, id, &(struct step_spec){.n_tasks = 2, .task_nodes = strange, .n_task_nodes = 2}), E_NODES_UNAVAIL);
+    assert_int_equal(rig_step(&g, id, &(struct step_spec){.n_tasks = 3, .task_nodes = twice, .n_task_nodes = 2}), E_TASK_COUNT);
     struct gres_ask gpu = {.name = "gpu", .count = 1};
     assert_int_equal(rig_step(&g, id, &(struct step_spec){.n_tasks = 1, .gres = &gpu, .n_gres = 1}), E_GRES);
     assert_int_equal(rig_step(&g, id + 1, &(struct step_spec){.n_tasks = 1}), E_JOB_ID);
