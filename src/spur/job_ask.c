@@ -136,6 +136,14 @@ int ask_exclusive(struct opt_run *r, const struct opt_row *o, const char *value)
     return 0;
 }
 
+int ask_no_kill(struct opt_run *r, const struct opt_row *o, const char *value) {
+    bool is_off = value && (strcasecmp(value, "off") == 0 || strcasecmp(value, "no") == 0);
+    if (value && !is_off && strcasecmp(value, "set") != 0)
+        return opt_bad_value(r, o);
+    MORE(r)->no_kill = !is_off;
+    return 0;
+}
+
 int ask_signal(struct opt_run *r, const struct opt_row *o, const char *value) {
     struct signal_ask s;
     if (signal_ask_parse(value, &s))

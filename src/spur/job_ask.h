@@ -50,6 +50,7 @@ int ask_nice(struct opt_run *r, const struct opt_row *o, const char *value);
 int ask_open_mode(struct opt_run *r, const struct opt_row *o, const char *value);
 int ask_requeue(struct opt_run *r, const struct opt_row *o, const char *value); /* requeue, no-requeue */
 int ask_exclusive(struct opt_run *r, const struct opt_row *o, const char *value);
+int ask_no_kill(struct opt_run *r, const struct opt_row *o, const char *value);
 int ask_signal(struct opt_run *r, const struct opt_row *o, const char *value);
 int ask_kill_invalid_dep(struct opt_run *r, const struct opt_row *o, const char *value);
 int ask_priority(struct opt_run *r, const struct opt_row *o, const char *value);
@@ -83,7 +84,6 @@ bool job_shape_after(struct job_ask *a);
 /* Of options that are refused (opt.h): whether the value is one. */
 int check_number(struct opt_run *r, const struct opt_row *o, const char *value);
 int check_yes_no(struct opt_run *r, const struct opt_row *o, const char *value);
-int check_no_kill(struct opt_run *r, const struct opt_row *o, const char *value);
 int check_cpu_freq(struct opt_run *r, const struct opt_row *o, const char *value);
 int check_gpu_freq(struct opt_run *r, const struct opt_row *o, const char *value);
 int check_gpu_bind(struct opt_run *r, const struct opt_row *o, const char *value);

@@ -44,12 +44,6 @@ int check_yes_no(struct opt_run *r, const struct opt_row *o, const char *value) 
     return value && *value == '0' ? OPT_NOTHING : 0;
 }
 
-int check_no_kill(struct opt_run *r, const struct opt_row *o, const char *value) {
-    if (value && (strcasecmp(value, "off") == 0 || strcasecmp(value, "no") == 0))
-        return OPT_NOTHING;
-    return value && strcasecmp(value, "set") != 0 ? opt_bad_value(r, o) : 0;
-}
-
 /* "low", "medium-high:performance", "2400000", "800000-highm1:ondemand". */
 int check_cpu_freq(struct opt_run *r, const struct opt_row *o, const char *value) {
     static const char *const level[] = {"low", "medium", "high", "highm1"};

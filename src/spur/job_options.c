@@ -145,7 +145,7 @@ static const struct job_row all[] = {
     CALL("nice", 0, "value", OPT_MAYBE, ask_nice, YES, YES, YES, "decrease scheduling priority by value; alone: 100"),
     LATER("no-allocate", 'Z', NULL, NO, YES, NO),
     LATER("no-bell", 0, NULL, NO, NO, V("NO_BELL")),
-    LATER_IF("no-kill", 'k', "off", OPT_MAYBE, check_no_kill, V("NO_KILL"), V("NO_KILL"), V("NO_KILL")),
+    CALL("no-kill", 'k', "off", OPT_MAYBE, ask_no_kill, V("NO_KILL"), V("NO_KILL"), V("NO_KILL"), "go on without a node that fails; off: as without it"),
     CALL("no-requeue", 0, NULL, 0, ask_requeue, V("NO_REQUEUE"), NO, NO, "if set, do not permit the job to be requeued"),
     FLAG("no-shell", 0, L(no_shell), NO, NO, YES, "keep the allocation and run nothing"),
     CALL("nodefile", 'F', "file", 0, ask_nodefile, YES, YES, YES, "request the hosts that the file names"),

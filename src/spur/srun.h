@@ -19,7 +19,7 @@ struct srun {
     struct sbatch job; /* first: the setters of its options work on this one too */
     const char *input, *output, *error; /* as given */
     const char *job_id_text, *node_range;
-    bool label, unbuffered, overlap, exact, multi_prog, pty, quit_on_interrupt, disable_status, no_kill;
+    bool label, unbuffered, overlap, exact, multi_prog, pty, quit_on_interrupt, disable_status;
     bool is_inside;
     int pty_fd; /* whose terminal --pty means */
     uint32_t immediate_secs; /* + 1; 0: not given */

@@ -120,7 +120,7 @@ static void on_text(void *arg, uint32_t node, const char *text) {
     r->any_text = true;
     if (!is_end || node == 0) /* every node says so: one of them is enough */
         srun_output_text(r->output, n->n_ranks ? n->ranks[0] : 0, text);
-    if (is_end && !r->is_terminated) { /* somebody else ends it */
+    if (is_end && !r->is_terminated && !r->s->job.more.no_kill) { /* somebody else ends it; of one node it may be */
         if (r->st->err.fd >= 0)
             sink_flush(&r->st->err);
         tell_ended_by_others(r);
@@ -143,7 +143,8 @@ static void on_done(void *arg, uint32_t node, const struct stream_done *d) {
     srun_tasks_tell(&r->tasks, node);
 }
 
-/* A node that never took its tasks, or is gone: the others end too, as a step is all or nothing. */
+/* A node that never took its tasks, or is gone: the others end too, as a step is all or nothing. With --no-kill they go on
+ * without one that is gone. */
 static void on_failed(void *arg, uint32_t node, const struct err *why) {
     struct run *r = arg;
     const char *name = r->st->reply.step->nodes[node].name;
@@ -160,6 +161,10 @@ static void on_failed(void *arg, uint32_t node, const struct err *why) {
         r->start_failed = true;
     }
     srun_tasks_lost(&r->tasks, node);
+    if (r->s->job.more.no_kill && !r->start_failed) {
+        r->lost_node = false;
+        return;
+    }
     r->failure = r->s->exit_error;
     if (!r->is_aborted && !r->st->is_attach && spur_streams_left(r->streams))
         spur_streams_terminate(r->streams);

@@ -99,7 +99,7 @@ static int fill(struct srun_step *st, struct step_spec *p) {
         .submit_line = j->submit_line, .submit_host = j->submit_host, .work_dir = j->work_dir,
         .cyclic = s->job.more.distribution && strncasecmp(s->job.more.distribution, "cyclic", 6) == 0, .pty = s->pty,
         .plane = job_plane_size(&s->job.more), .task_nodes = s->job.more.task_nodes, .n_task_nodes = s->job.more.n_task_nodes,
-        .features = s->job.more.features, .overcommit = s->job.more.overcommit};
+        .features = s->job.more.features, .overcommit = s->job.more.overcommit, .no_kill = s->job.more.no_kill};
     if (st->alloc) { /* what the job was given is the step's */
         p->mem_node_mb = p->mem_cpu_mb = 0;
         p->req_nodes = p->exc_nodes = NULL;

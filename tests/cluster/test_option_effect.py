@@ -326,6 +326,15 @@ def priority(c):
     assert c.job(c.submit("--priority=0", "--wrap", "true"))["Reason"] == "JobHeldUser"
 
 
+def no_kill(c):
+    """What it does is seen in test_resize.py; here, what it takes."""
+    for value in ("--no-kill", "--no-kill=set", "--no-kill=off", "-k", "-kno"):
+        assert c.run(["sbatch", "-H", value, "--wrap", "true"]).returncode == 0
+    got = c.run(["sbatch", "--no-kill=x", "--wrap", "true"], check=False)
+    assert (got.returncode, got.stderr) == (255, "sbatch: error: Invalid --no-kill specification\n")
+    c.run(["scancel", "-u", ME])
+
+
 def kill_on_invalid_dep(c):
     first = c.submit("--wrap", "false")
     c.wait_over(first)
@@ -398,7 +407,7 @@ IN_DOING = {
     "core-spec": taken("core-spec", "=1", "=x", NO_SPEC.format("-S")), "thread-spec": taken("thread-spec", "=1", "=x", NO_SPEC.format("--thread-spec")),
     "wait-all-nodes": taken("wait-all-nodes", "=1", "=2"), "segment": taken("segment", "=2", "=x"),
     "consolidate-segments": taken("consolidate-segments", "", "=x"),
-    "nodefile": nodefile, "overcommit": overcommit, "distribution": distribution, "priority": priority, "kill-on-invalid-dep": kill_on_invalid_dep,
+    "nodefile": nodefile, "overcommit": overcommit, "distribution": distribution, "priority": priority, "kill-on-invalid-dep": kill_on_invalid_dep, "no-kill": no_kill,
     "begin": begin, "dependency": dependency, "error": error, "export": export, "hold": hold, "ignore-pbs": ignore_pbs,
     "open-mode": open_mode, "output": output, "parsable": parsable, "clusters": clusters, "propagate": propagate, "quiet": quiet, "requeue": requeue,
     "signal": signal_option, "test-only": only_test, "verbose": verbose, "wait": wait, "wrap": wrap,
@@ -425,11 +434,11 @@ def refused_options():
 
 
 # Values are looked at before the option is refused.
-GOOD = {"acctg-freq": "task=30", "batch": "ib -C ib", "cpu-freq": "low-high:performance", "gpu-freq": "medium,memory=high", "gpu-bind": "single:1", "mem-bind": "local", "no-kill": "set",
+GOOD = {"acctg-freq": "task=30", "batch": "ib -C ib", "cpu-freq": "low-high:performance", "gpu-freq": "medium,memory=high", "gpu-bind": "single:1", "mem-bind": "local",
         "gres-flags": "one-task-per-sharing", "oom-kill-step": "1", "resv-ports": "2", "gpus-per-socket": "1 --sockets-per-node=2"}
 BAD = [("acctg-freq", "x", 255), ("cpu-freq", "bogus", 255), ("gpu-freq", "bogus", 255), ("gpu-bind", "x", 255), ("gpus-per-socket", "1", 1), ("mem-bind", "bogus", 255), ("gres-flags", "bogus", 255), ("batch", "x", 1),
-       ("oom-kill-step", "x", 255), ("resv-ports", "x", 1), ("no-kill", "x", 255), ("reservation", "x", 1)]
-NOTHING = ["--oom-kill-step=0", "--mem-bind=quiet,none", "--gpu-bind=none", "--no-kill=off", "--gres-flags=disable-binding"]
+       ("oom-kill-step", "x", 255), ("resv-ports", "x", 1), ("reservation", "x", 1)]
+NOTHING = ["--oom-kill-step=0", "--mem-bind=quiet,none", "--gpu-bind=none", "--gres-flags=disable-binding"]
 
 
 @pytest.mark.parametrize("option, value, code", BAD)

@@ -35,6 +35,7 @@ void some_more(struct replay *x, struct arena *a, struct job_more *out) {
     }
     out->requeue = !draw(x, 3);
     out->interactive = !draw(x, 10);
+    out->no_kill = !draw(x, 3);
     out->deadline_unix = draw(x, 4) ? 0 : x->now_ms / 1000 + 100;
 }
 
@@ -225,6 +226,7 @@ static void step_start(struct replay *x) {
     struct step_spec spec = {.name = "step", .n_tasks = 1};
     uint32_t n = 1 + (uint32_t)draw(x, MIN(j->n_nodes, 2u));
     spec.overlap = !draw(x, 4);
+    spec.no_kill = !draw(x, 2);
     for (uint32_t i = 0; i < n; i++) {
         const struct job_node *jn = &j->nodes[i];
         nodes[i] = (struct step_node){.node_id = jn->node_id, .n_tasks = 1, .gres = jn->gres};

@@ -170,7 +170,8 @@ REC_DECLARE(job_seldom, JOB_SELDOM_FIELDS)
     F(BOOL, contiguous, 30, _) /* its nodes are neighbours in the order of names */                                   \
     F(SUB, seldom, 31, job_seldom)                                                                                    \
     F(STR, prefer, 32, _) /* --prefer: features that are tried first, in place of `features` */                       \
-    F(STRS, task_nodes, 33, _) /* -m arbitrary: the node of each task. req_nodes are these, each once */
+    F(STRS, task_nodes, 33, _) /* -m arbitrary: the node of each task. req_nodes are these, each once */              \
+    F(BOOL, no_kill, 34, _)    /* it goes on without a node that is lost */
 REC_DECLARE(job_more, JOB_MORE_FIELDS)
 
 /* Rows stand in the order that leaves no holes in the struct: a hundred thousand of them wait in memory. */

@@ -40,7 +40,8 @@
     F(STR, features, 23, _)       /* -C: names joined by & and |; its nodes have them */                              \
     F(BOOL, overcommit, 24, _)    /* -O: tasks need no CPU each */                                                    \
     F(U32, plane, 25, _)          /* -m plane=N: so many on each node, then again; 0: not */                          \
-    F(STRS, task_nodes, 26, _)    /* -m arbitrary: the node of each task */
+    F(STRS, task_nodes, 26, _)    /* -m arbitrary: the node of each task */                                           \
+    F(BOOL, no_kill, 27, _)       /* it goes on without a node that its job has lost */
 REC_DECLARE(step_spec, STEP_SPEC_FIELDS)
 const char *step_distribution(const struct step_spec *s); /* as in SLURM_DISTRIBUTION */
 

@@ -264,6 +264,8 @@ void run_node_down(struct apply *ap, uint32_t job_id, uint32_t node_id) {
     if (!old || !job_holds_nodes(old) || old->completing || !node_in(old, node_id))
         return;
     struct job j = *old;
+    if (resize_without(ap, &j, node_id))
+        return;
     if (comes_back(ap, old)) {
         requeue_lost(ap, &j, NULL);
         return;
@@ -277,7 +279,7 @@ void run_node_gone(struct apply *ap, uint32_t job_id, uint32_t node_id) {
     if (!old || !job_holds_nodes(old))
         return;
     struct job j = *old;
-    if (!node_in(old, node_id)) {
+    if (!node_in(old, node_id) || resize_without(ap, &j, node_id)) {
         resize_node_clean(ap, &j, node_id);
         return;
     }
@@ -374,6 +376,10 @@ int apply_node_done(struct apply *ap, const struct cmd_node_done *cmd) {
         return 0;
     if (cmd->stays && (jn->script_over || j.completing)) /* said before, or what ends it is under way */
         return 0;
+    if (cmd->node_failed && !cmd->stays && resize_without(ap, &j, cmd->node_id)) {
+        resize_node_clean(ap, &j, cmd->node_id);
+        return 0;
+    }
     node_ended(ap, &j, cmd);
     if (cmd->stays) {
         script_over(ap, &j, cmd->node_id);

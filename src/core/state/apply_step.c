@@ -326,6 +326,22 @@ void steps_end(struct apply *ap, const struct job *j) {
     }
 }
 
+void steps_node_lost(struct apply *ap, const struct job *j, uint32_t node_id) {
+    const struct step *old;
+    if (!job_rare_of(j)->next_step_id)
+        return;
+    for (uint64_t k = step_key(j->id, 0); (old = cow_next(ap->s->steps.root, &k)) && old->job_id == j->id; k++) {
+        if (!lives_on(old, node_id) || old->kill_ms || old->spec->no_kill)
+            continue;
+        struct step st = *old;
+        st.kill_ms = ap->now_ms;
+        if (st.state == JOB_RUNNING)
+            st.state = JOB_CANCELLED;
+        state_put_step(ap->s, &st);
+        apply_step_event(ap, EV_STEP_ENDING, &st);
+    }
+}
+
 void steps_node_clean(struct apply *ap, const struct job *j, uint32_t node_id) {
     const struct step *old;
     if (!job_rare_of(j)->next_step_id)

@@ -155,6 +155,8 @@ void licenses_free(struct state *s);
 
 #define STATUS_OOM 125 /* the wait status of what was killed by its memory limit: 0:125, as Slurm's */
 void steps_end(struct apply *ap, const struct job *j); /* the job is to end */
+/* The job has lost the node: steps that ran there end everywhere, but for those with --no-kill. */
+void steps_node_lost(struct apply *ap, const struct job *j, uint32_t node_id);
 void steps_node_clean(struct apply *ap, const struct job *j, uint32_t node_id);
 
 /* ---- invariant_more.c ---- */
@@ -194,6 +196,8 @@ int resize_check(struct apply *ap, const struct cmd_update *cmd, const struct jo
 /* What is not kept becomes `leaving`. Changes j, its spec and its job_rare, which are the caller's; doesn't put it. */
 void resize(struct apply *ap, const struct cmd_update *cmd, struct job *j, struct job_spec *spec, struct job_more *more,
             struct job_rare *rare);
+/* A node is lost. Whether the run goes on without it: then it is one of its leaving, and the job is put. */
+bool resize_without(struct apply *ap, struct job *j, uint32_t node_id);
 void resize_node_clean(struct apply *ap, struct job *j, uint32_t node_id); /* one of its leaving is. Puts the job */
 
 /* A copy of the job's nodes that may be changed, in the arena. */

@@ -2,7 +2,7 @@
  *
  * A run is made smaller. Nodes that it gives back are no more its own from this entry on: steps get no room there, and no
  * list shows them. What runs there is ended, and until the node has said that it is clean its share stays taken
- * (job_rare.leaving).
+ * (job_rare.leaving). So with a node that is lost, of a run with --no-kill.
  */
 #include "base/mem.h"
 #include "base/str.h"
@@ -78,6 +78,39 @@ void resize(struct apply *ap, const struct cmd_update *cmd, struct job *j, struc
     spec->n_tasks = n_tasks ? n_tasks : MAX(n_keep, 1u);
     if (more->nodes_given)
         more->nodes_given = n_keep;
+}
+
+bool resize_without(struct apply *ap, struct job *j, uint32_t node_id) {
+    bool any_left = false;
+    for (uint32_t i = 0; i < j->n_nodes; i++)
+        any_left |= j->nodes[i].node_id != node_id && !j->nodes[i].is_done;
+    if (!job_spec_more(j->spec)->no_kill || j->configuring || j->completing || !any_left)
+        return false;
+    struct job_rare rare = *job_rare_of(j);
+    struct job_node *keep = arena_calloc(ap->arena, j->n_nodes, sizeof(*keep));
+    struct job_node *leaving = arena_calloc(ap->arena, rare.n_leaving + 1, sizeof(*leaving));
+    uint32_t n_keep = 0, n_cpus = 0;
+    for (uint32_t i = 0; i < rare.n_leaving; i++)
+        leaving[i] = rare.leaving[i];
+    for (uint32_t i = 0; i < j->n_nodes; i++) {
+        if (j->nodes[i].node_id == node_id) {
+            leaving[rare.n_leaving++] = leave(ap, &j->nodes[i]);
+        } else {
+            n_cpus += j->nodes[i].cpus;
+            keep[n_keep++] = j->nodes[i];
+        }
+    }
+    must(n_keep + 1 == j->n_nodes);
+    j->nodes = keep; /* what it asked for stays: should it wait again, that is what it waits for */
+    j->n_nodes = n_keep;
+    j->n_cpus = n_cpus;
+    rare.leaving = leaving;
+    j->rare = &rare;
+    state_put_job(ap->s, j);
+    steps_node_lost(ap, j, node_id);
+    apply_event(ap, EV_JOB_CHANGED, j->id, j->start_no, 0);
+    *j = *state_job(ap->s, j->id);
+    return true;
 }
 
 void resize_node_clean(struct apply *ap, struct job *j, uint32_t node_id) {
