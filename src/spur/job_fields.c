@@ -70,7 +70,7 @@ static int by_used(const void *a, const void *b) {
 static const struct table_field rows[] = {
     {'a', "account", "ACCOUNT", T(account), .json = "account"},
     {0, "accruetime", "ACCRUE_TIME", T(eligible_time), NO_VAL("accrue_time", eligible)},
-    {0, "admin_comment", "ADMIN_COMMENT", .fixed = "(null)", .json = "admin_comment"},
+    {0, "admin_comment", "ADMIN_COMMENT", T(admin_comment), .json = "admin_comment"},
     {'F', "arrayjobid", "ARRAY_JOB_ID", T(array_job_id), .compare = by_id, NO_VAL("array_job_id", array_job_id)},
     {'K', "arraytaskid", "ARRAY_TASK_ID", T(array_task_id), NO_VAL("array_task_id", array_task_id)},
     {0, "associd", "ASSOC_ID", .fixed = "0", .json = "association_id", .as = JSON_NUMBER},

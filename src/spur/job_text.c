@@ -96,6 +96,9 @@ FIELD(account) {
 FIELD(qos) {
     or_null(SPEC(row)->qos, out);
 }
+FIELD(admin_comment) {
+    or_null(job_spec_more(SPEC(row))->admin_comment, out);
+}
 FIELD(comment) {
     or_null(SPEC(row)->comment, out);
 }

@@ -10,7 +10,7 @@
 #define JOB_TEXTS(F) \
     F(id) F(raw_id) F(array_job_id) F(array_task_id) F(tres_per_node) F(tres_per_job) F(tres_per_task) \
     F(batch_flag) F(exclusive) F(contiguous) F(over_subscribe) F(features) F(prefer) F(licenses) F(licenses_alloc) F(deadline) \
-    F(time_min) F(tasks_per_node) F(account) F(qos) F(comment) F(command) F(name) F(batch_host) F(cpus) \
+    F(time_min) F(tasks_per_node) F(account) F(qos) F(admin_comment) F(comment) F(command) F(name) F(batch_host) F(cpus) \
     F(min_cpus) F(cpus_per_task) F(n_nodes) F(max_nodes) F(n_tasks) F(dependency) F(end_time) F(start_time) \
     F(submit_time) F(eligible_time) F(gid) F(group) F(uid) F(user) F(time_left) F(time_limit) F(time_used) \
     F(pending_time) F(min_memory) F(node_list) F(req_nodes) F(exc_nodes) F(partition) F(priority_long) \

@@ -211,6 +211,9 @@ FIELD(gid) {
 FIELD(qos) {
     own(row, SPEC(row)->qos, out);
 }
+FIELD(admin_comment) {
+    own(row, job_spec_more(SPEC(row))->admin_comment, out);
+}
 FIELD(comment) {
     own(row, SPEC(row)->comment, out);
 }
@@ -342,7 +345,7 @@ FIELD(planned_cpu_raw) {
 
 #define COL(head, width, fn) {0, #head, #head, fn, NULL, width}
 static const struct table_field rows[] = {
-    COL(Account, 10, account), COL(AdminComment, 14, nothing), COL(AllocCPUS, 10, alloc_cpus), COL(AllocNodes, 10, alloc_nodes),
+    COL(Account, 10, account), COL(AdminComment, 14, admin_comment), COL(AllocCPUS, 10, alloc_cpus), COL(AllocNodes, 10, alloc_nodes),
     COL(AllocTRES, 10, alloc_tres), COL(AveCPU, 10, ave_cpu), COL(AveRSS, 10, max_rss), COL(BlockID, 16, nothing), COL(Cluster, 10, cluster),
     COL(Comment, 14, comment), COL(Constraints, 15, constraints), COL(Container, 19, nothing), COL(CPUTime, 10, cpu_time_alloc), COL(CPUTimeRAW, 10, cpu_time_raw),
     COL(DerivedExitCode, 15, derived_exit_code), COL(Elapsed, 10, elapsed), COL(ElapsedRaw, 10, elapsed_raw),

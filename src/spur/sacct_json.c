@@ -128,7 +128,7 @@ static void steps(struct json *w, const struct job_info *ji, const struct job_en
 
 static void comments(struct json *w, const struct job_spec *s) {
     json_open(w, "comment", '{');
-    json_text(w, "administrator", "");
+    json_text(w, "administrator", job_spec_more(s)->admin_comment);
     json_text(w, "job", s->comment);
     json_text(w, "system", "");
     json_close(w, '}');

@@ -323,6 +323,8 @@ static void files(const struct job_info *ji, const char *nl, struct str *out) {
     const struct job_spec *s = j->spec;
     str_addf(out, "%sCommand=%s%sSubmitLine=%s%sWorkDir=%s", nl, or_null(s->command), nl, or_null(s->submit_line), nl,
              or_null(s->work_dir));
+    if (job_spec_more(s)->admin_comment)
+        str_addf(out, "%sAdminComment=%s", nl, job_spec_more(s)->admin_comment);
     if (s->comment)
         str_addf(out, "%sComment=%s", nl, s->comment);
     if (job_spec_seldom(s)->extra)

@@ -315,6 +315,7 @@ void scontrol_step_json(struct json *j, const struct job_info *ji, const struct 
     json_open(j, "state", '[');
     json_text(j, NULL, job_state_name(st->state));
     json_close(j, ']');
+    json_text(j, "sluid", st->sluid ? st->sluid : ji->job->sluid);
     json_open(j, "step", '{');
     json_text(j, "id", str_text(&id));
     json_text(j, "name", st->spec ? st->spec->name : "batch");

@@ -151,6 +151,11 @@ static int set_features(struct update *u, const struct key *k, const char *value
     return 0;
 }
 
+static int set_admin_comment(struct update *u, const struct key *k, const char *value) {
+    u->more.admin_comment = *value ? value : NULL;
+    return 0;
+}
+
 static int set_gres(struct update *u, const struct key *k, const char *value) {
     struct err e = {0};
     if (gres_parse(value, NULL, GRES_PER_NODE, &u->s->c->arena, &u->more.gres, &u->more.n_gres, &e)) {
@@ -238,6 +243,7 @@ static int set_contiguous(struct update *u, const struct key *k, const char *val
 /* In the order in which shortened keys are tried. */
 static const struct key keys[] = {
     {"JobId", 3, 0, set_job_list},
+    {"AdminComment", 6, CHANGE_ADMIN_COMMENT, set_admin_comment},
     TEXT("Account", 1, CHANGE_ACCOUNT, account),
     {"ArrayTaskThrottle", 10, CHANGE_ARRAY_LIMIT, set_throttle},
     TEXT("Comment", 3, CHANGE_COMMENT, comment),

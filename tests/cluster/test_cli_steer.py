@@ -467,6 +467,29 @@ def test_nodes_are_administrators(c):
     assert said(c, "scontrol update nodename=n1 state=drain reason=x", uid=NOBODY) == (1, "", "slurm_update error: Invalid user id\n")
 
 
+@pytest.mark.root
+def test_an_administrators_comment(c):
+    """Of a job that waits or runs; its owner sees it, and may not write it."""
+    job = running(c, "--comment=mine", body="srun sleep 100")
+    sluid = re.search(r"SLUID=(\w+)", c.run(["scontrol", "-d", "show", "job", str(job)]).stdout)[1]
+    assert said(c, f"scontrol update job={sluid} admincomment=a_b") == (0, "", "")
+    text = c.run(["scontrol", "show", "job", str(job)]).stdout
+    assert "\n   AdminComment=a_b\n   Comment=mine\n" in text
+    assert c.run(["squeue", "-h", "-j", str(job), "-O", "admin_comment"]).stdout.strip() == "a_b"
+    assert json.loads(c.run(["scontrol", "--json", "show", "job", str(job)]).stdout)["jobs"][0]["admin_comment"] == "a_b"
+    assert c.run(["sacct", "-X", "-n", "-P", "-j", str(job), "-o", "admincomment,comment"]).stdout == "a_b|mine\n"
+    row = json.loads(c.run(["sacct", "-j", str(job), "--json"]).stdout)["jobs"][0]
+    assert row["comment"]["administrator"] == "a_b" and row["comment"]["job"] == "mine"
+    wait_for(lambda: f"{job}.0 " in c.run("squeue -s -h").stdout, 15)
+    steps = json.loads(c.run(["scontrol", "--json", "show", "steps", f"{job}.0"]).stdout)["steps"]
+    assert [s["sluid"] for s in steps] == [sluid]
+    code, out, err = said(c, f"scontrol update job={job} admincomment=x", uid=NOBODY)
+    assert code == 1 and "AdminComment=a_b" in c.run(["scontrol", "show", "job", str(job)]).stdout
+    assert said(c, f"scontrol update job={job} admincomment=") == (0, "", "")
+    assert "AdminComment" not in c.run(["scontrol", "show", "job", str(job)]).stdout
+    c.run(["scancel", str(job)])
+
+
 # ---- steps ----
 
 

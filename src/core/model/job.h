@@ -171,7 +171,8 @@ REC_DECLARE(job_seldom, JOB_SELDOM_FIELDS)
     F(SUB, seldom, 31, job_seldom)                                                                                    \
     F(STR, prefer, 32, _) /* --prefer: features that are tried first, in place of `features` */                       \
     F(STRS, task_nodes, 33, _) /* -m arbitrary: the node of each task. req_nodes are these, each once */              \
-    F(BOOL, no_kill, 34, _)    /* it goes on without a node that is lost */
+    F(BOOL, no_kill, 34, _)    /* it goes on without a node that is lost */                                           \
+    F(STR, admin_comment, 35, _) /* an administrator's alone */
 REC_DECLARE(job_more, JOB_MORE_FIELDS)
 
 /* Rows stand in the order that leaves no holes in the struct: a hundred thousand of them wait in memory. */
@@ -335,8 +336,9 @@ enum job_change {
     CHANGE_HOLD = 1u << 23,        /* priority_set 0 holds, as Slurm's Priority=0 */
     CHANGE_CONTIGUOUS = 1u << 24,
     CHANGE_PREFER = 1u << 25,
+    CHANGE_ADMIN_COMMENT = 1u << 26,
     CHANGE_OF_OLD = (CHANGE_HOLD << 1) - 1, /* those of the first version of the command */
-    CHANGE_ALL = (1u << 26) - 1,
+    CHANGE_ALL = (1u << 27) - 1,
 };
 
 /* Puts the values of `from` whose bits are set into a description and its rare part, which are the caller's; borrows. */

@@ -39,6 +39,7 @@ static void set_more(struct job_more *to, const struct job_more *from, uint32_t 
     SET(CHANGE_NODE_LISTS, COPY(task_nodes) COPY(n_task_nodes))
     SET(CHANGE_FEATURES, COPY(features))
     SET(CHANGE_PREFER, COPY(prefer))
+    SET(CHANGE_ADMIN_COMMENT, COPY(admin_comment))
     SET(CHANGE_GRES, COPY(gres_text) COPY(gpus_text) COPY(gres) COPY(n_gres))
     SET(CHANGE_LICENSES, COPY(licenses_text) COPY(licenses) COPY(n_licenses))
     SET(CHANGE_REQUEUE, COPY(requeue))

@@ -7,7 +7,7 @@
 
 #define CHANGES_OF_A_RUN                                                                                               \
     (CHANGE_NAME | CHANGE_COMMENT | CHANGE_TIME_LIMIT | CHANGE_TIME_MIN | CHANGE_NICE | CHANGE_PRIORITY |              \
-     CHANGE_REQUEUE | CHANGE_ARRAY_LIMIT)
+     CHANGE_REQUEUE | CHANGE_ARRAY_LIMIT | CHANGE_ADMIN_COMMENT)
 #define CHANGES_OF_SIZE ((uint32_t)(CHANGE_NODES | CHANGE_NODE_LISTS)) /* of a run: its nodes themselves, not its wishes */
 
 struct change {

@@ -59,6 +59,8 @@ static int check_caller(struct check *st) {
     struct job_spec *s = &st->sub->spec;
     s->uid = st->who->uid;
     s->gid = st->who->gid;
+    if (job_spec_more(s)->admin_comment && !st->who->is_admin)
+        return err_set(st->e, E_DENIED, NULL);
     if (job_spec_more(s)->priority && !st->who->is_admin) { /* as Slurm: not taken, and not told */
         struct job_more *more = arena_memdup(&st->sub->arena, s->more, sizeof(*more));
         more->priority = 0;

@@ -87,7 +87,7 @@ static int check_privileged(const struct updating *u, struct err *e) {
     uint32_t c = u->req->changes;
     if (u->who->is_admin)
         return 0;
-    if ((c & CHANGE_NICE && u->spec.nice < 0) || c & CHANGE_DEADLINE || u->req->n_nices ||
+    if ((c & CHANGE_NICE && u->spec.nice < 0) || c & CHANGE_DEADLINE || c & CHANGE_ADMIN_COMMENT || u->req->n_nices ||
         (c & CHANGE_CONTIGUOUS && job_spec_more(&u->spec)->contiguous) ||
         (c & CHANGE_SHARE && job_spec_more(&u->spec)->oversubscribe))
         return err_set(e, E_DENIED, NULL);
