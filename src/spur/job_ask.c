@@ -136,6 +136,15 @@ int ask_exclusive(struct opt_run *r, const struct opt_row *o, const char *value)
     return 0;
 }
 
+/* "[timeout][mode]", S or L, as earlier versions had it: a login is what it is, and has half a minute. */
+int ask_user_env(struct opt_run *r, const struct opt_row *o, const char *value) {
+    size_t n = value ? strspn(value, "0123456789") : 0;
+    if (value && value[n] && (!strchr("SsLl", value[n]) || value[n + 1]))
+        return opt_bad_value(r, o);
+    MORE(r)->login_env = true;
+    return 0;
+}
+
 int ask_no_kill(struct opt_run *r, const struct opt_row *o, const char *value) {
     bool is_off = value && (strcasecmp(value, "off") == 0 || strcasecmp(value, "no") == 0);
     if (value && !is_off && strcasecmp(value, "set") != 0)

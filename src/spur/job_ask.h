@@ -50,6 +50,7 @@ int ask_nice(struct opt_run *r, const struct opt_row *o, const char *value);
 int ask_open_mode(struct opt_run *r, const struct opt_row *o, const char *value);
 int ask_requeue(struct opt_run *r, const struct opt_row *o, const char *value); /* requeue, no-requeue */
 int ask_exclusive(struct opt_run *r, const struct opt_row *o, const char *value);
+int ask_user_env(struct opt_run *r, const struct opt_row *o, const char *value);
 int ask_no_kill(struct opt_run *r, const struct opt_row *o, const char *value);
 int ask_signal(struct opt_run *r, const struct opt_row *o, const char *value);
 int ask_kill_invalid_dep(struct opt_run *r, const struct opt_row *o, const char *value);

@@ -104,7 +104,7 @@ static const struct job_row all[] = {
     LATER("external-launcher", 0, NULL, NO, YES, NO),
     TEXT("extra", 0, "text", D(extra), YES, YES, YES, "arbitrary text: kept and shown"),
     CALL("extra-node-info", 'B', "S[:C[:T]]", 0, ask_extra_info, YES, YES, YES, "the three of them together; tasks as many, where -n isn't given"),
-    LATER_MAYBE("get-user-env", 0, "mode", V("GET_USER_ENV"), NO, NO),
+    CALL("get-user-env", 0, "mode", OPT_MAYBE, ask_user_env, V("GET_USER_ENV"), NO, NO, "what a login on the node sets, where the job's environment lacks it"),
     HIDDEN("gid", 0, "group", ask_uid, 0, YES, NO, YES),
     LATER_IF("gpu-bind", 0, "type", 0, check_gpu_bind, V("GPU_BIND"), V("GPU_BIND"), V("GPU_BIND")),
     LATER_IF("gpu-freq", 0, "freq", 0, check_gpu_freq, V("GPU_FREQ"), V("GPU_FREQ"), V("GPU_FREQ")),

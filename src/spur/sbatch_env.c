@@ -175,6 +175,8 @@ void sbatch_env(struct sbatch *s, const char *const *environ_, struct buf *out) 
     add_submit_dir(s, out);
     if (strcasecmp(export, "ALL") == 0) {
         add_all(environ_, NULL, 0, out);
+        if (s->more.login_env)
+            add(out, "SLURM_GET_USER_ENV=1");
         return;
     }
     uint32_t n = 0;
@@ -194,6 +196,6 @@ void sbatch_env(struct sbatch *s, const char *const *environ_, struct buf *out) 
     }
     s->spec.env_minimal = !all;
     add(out, arena_printf(&s->c->arena, "SLURM_EXPORT_ENV=%s", export));
-    if (!all && !is_nil) /* the node adds what a login would set */
+    if ((!all && !is_nil) || s->more.login_env) /* the node adds what a login would set */
         add(out, "SLURM_GET_USER_ENV=1");
 }

@@ -27,6 +27,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "spurstepd/login.h"
 #include "spurstepd/proc.h"
 
 static const struct {
@@ -349,6 +350,11 @@ static void exec_task(const struct step_plan *plan, const struct step_task *task
 
 static void exec_task(const struct step_plan *plan, const struct step_task *task, int script_fd, int channel) {
     char **argv = arguments(plan, task), **envp = environment(plan, task), text[400];
+    bool found = true;
+    if (!task && plan->login_shell)
+        envp = login_environment(plan->login_shell, envp, &found);
+    if (!found)
+        stderr_line(2, "Unable to get user's local environment, running only with passed environment");
     if (!task)
         argv[0] = reachable_script(argv[0], script_fd, channel);
     if (!argv[0])

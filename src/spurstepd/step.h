@@ -93,7 +93,8 @@ REC_DECLARE(step_task, STEP_TASK_FIELDS)
     F(U32, wait_ms, 30, _)      /* after the first task's end the others are ended; 0: never */                        \
     F(U32, input_task, 31, _)   /* + 1: the rank that alone gets the input; 0: all */                                  \
     F(STRS, denied, 32, _)      /* device files that the run may not open, where its cgroup can see to that */         \
-    F(BOOL, everywhere, 33, _)  /* for the agent: the script runs on several nodes, which wait for each other */
+    F(BOOL, everywhere, 33, _)  /* for the agent: the script runs on several nodes, which wait for each other */       \
+    F(STR, login_shell, 34, _)  /* asked for what a login sets, which the script gets where env lacks it; NULL: not */
 REC_DECLARE(step_plan, STEP_PLAN_FIELDS)
 
 /* How a run ended. Exactly one for a run; nothing of it lives when it is written (see drain_node). */

@@ -326,6 +326,26 @@ def priority(c):
     assert c.job(c.submit("--priority=0", "--wrap", "true"))["Reason"] == "JobHeldUser"
 
 
+def get_user_env(c):
+    """What the profile of the user's login shell sets, but for what the job has already; one that hangs or fails costs nothing else."""
+    home = c.work / "home"
+    home.mkdir(exist_ok=True)
+    profile = home / (".bash_profile" if pwd.getpwuid(os.geteuid()).pw_shell.endswith("bash") else ".profile")
+    profile.write_text("echo noise; export FROM_LOGIN='a b' OWN=login TOLD=${TOLD:-nothing}; sleep 1000 & \n")
+    body = 'echo "[$FROM_LOGIN] [$OWN] [$TOLD] [$SLURM_GET_USER_ENV]"'
+    env = {"HOME": str(home), "OWN": "mine"}
+    assert over(c, "--get-user-env", body=body, env=env)[1] == "[a b] [mine] [nothing] [1]\n"
+    assert over(c, body=body, env=env)[1] == "[] [mine] [] []\n"
+    assert over(c, "--get-user-env=30L", f"--export=HOME={home}", body=body, env=env)[1] == "[a b] [login] [nothing] [1]\n"
+    profile.write_text("PATH=/opt/mine:$PATH\n")
+    assert over(c, "--get-user-env", f"--export=HOME={home}", body="echo $PATH", env=env)[1].startswith("/opt/mine:/")
+    profile.write_text("exit 3\n")
+    out = over(c, "--get-user-env", body=body, env=env)[1]
+    assert re.fullmatch(r"\[\S+\] error: Unable to get user's local environment, running only with passed environment\n\[\] \[mine\] \[\] \[1\]\n", out), out
+    got = c.run(["sbatch", "--get-user-env=x", "--wrap", "true"], check=False)
+    assert (got.returncode, got.stderr) == (255, "sbatch: error: Invalid --get-user-env specification\n")
+
+
 def no_kill(c):
     """What it does is seen in test_resize.py; here, what it takes."""
     for value in ("--no-kill", "--no-kill=set", "--no-kill=off", "-k", "-kno"):
@@ -407,7 +427,7 @@ IN_DOING = {
     "core-spec": taken("core-spec", "=1", "=x", NO_SPEC.format("-S")), "thread-spec": taken("thread-spec", "=1", "=x", NO_SPEC.format("--thread-spec")),
     "wait-all-nodes": taken("wait-all-nodes", "=1", "=2"), "segment": taken("segment", "=2", "=x"),
     "consolidate-segments": taken("consolidate-segments", "", "=x"),
-    "nodefile": nodefile, "overcommit": overcommit, "distribution": distribution, "priority": priority, "kill-on-invalid-dep": kill_on_invalid_dep, "no-kill": no_kill,
+    "nodefile": nodefile, "overcommit": overcommit, "distribution": distribution, "priority": priority, "kill-on-invalid-dep": kill_on_invalid_dep, "no-kill": no_kill, "get-user-env": get_user_env,
     "begin": begin, "dependency": dependency, "error": error, "export": export, "hold": hold, "ignore-pbs": ignore_pbs,
     "open-mode": open_mode, "output": output, "parsable": parsable, "clusters": clusters, "propagate": propagate, "quiet": quiet, "requeue": requeue,
     "signal": signal_option, "test-only": only_test, "verbose": verbose, "wait": wait, "wrap": wrap,

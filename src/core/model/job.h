@@ -172,7 +172,8 @@ REC_DECLARE(job_seldom, JOB_SELDOM_FIELDS)
     F(STR, prefer, 32, _) /* --prefer: features that are tried first, in place of `features` */                       \
     F(STRS, task_nodes, 33, _) /* -m arbitrary: the node of each task. req_nodes are these, each once */              \
     F(BOOL, no_kill, 34, _)    /* it goes on without a node that is lost */                                           \
-    F(STR, admin_comment, 35, _) /* an administrator's alone */
+    F(STR, admin_comment, 35, _) /* an administrator's alone */                                                       \
+    F(BOOL, login_env, 36, _)  /* --get-user-env: the script has what a login would set */
 REC_DECLARE(job_more, JOB_MORE_FIELDS)
 
 /* Rows stand in the order that leaves no holes in the struct: a hundred thousand of them wait in memory. */

@@ -122,6 +122,8 @@ static void add_user(struct env *env, const struct launch_request *q, const stru
                              : "/usr/local/bin:/usr/bin:/bin:/usr/local/games:/usr/games"},
     };
     for (size_t i = 0; i < ARRAY_LEN(wanted); i++) {
+        if (job_spec_more(s)->login_env && str_eq(wanted[i].name, "PATH"))
+            continue; /* the login's */
         if (wanted[i].value && !env_get(env, wanted[i].name))
             env_set(env, wanted[i].name, "%s", wanted[i].value);
     }

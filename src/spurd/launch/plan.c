@@ -106,6 +106,7 @@ int launch_plan(const struct launch_request *q, const struct launch_facts *f, st
         return 0; /* only the first node runs the script, where not each does; here the allocation is held for steps */
     set_files(q, f, a, out);
     set_argv(q, f, a, out);
+    out->login_shell = job_spec_more(q->spec)->login_env && f->shell && *f->shell ? f->shell : NULL;
     set_rlimits(s, a, out);
     launch_env(q, f, out->run_id, a, &out->env, &out->n_env);
     return 0;
