@@ -168,6 +168,11 @@ void barriers_free(struct instance *in);
 void turn_stop(struct journal *j);
 void turn_wake(void *journal); /* posted by the owner's thread */
 
+/* heap.c. The calling thread's. */
+void heap_init(void);
+void heap_free_later(bool is_on); /* what libraft frees until it is off again goes in slices */
+bool heap_turn(void);             /* one of them; true: there is more */
+
 /* submit.c */
 void submit_waiting(struct journal *j);
 void submit_refuse_waiting(struct journal *j, int code, const char *why);
@@ -307,6 +312,9 @@ bool trouble_idle(struct journal *j); /* no work of it is under way */
 bool trouble_free_reserve(struct journal *j);                  /* false: there was none */
 void trouble_probed(struct journal *j);                        /* probe.c has set probe_errno */
 void trouble_reserved(struct journal *j);
+
+/* aio.c */
+void aio_destroy_elsewhere(void); /* of the calling thread: what ends a segment's writes is waited for by another one */
 
 /* probe.c */
 void probe_begin(struct journal *j);

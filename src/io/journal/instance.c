@@ -16,42 +16,6 @@
 #define INSTALL_MS 5000
 #define INFLIGHT_ENTRIES 512
 
-/* ---- memory: out of it ends the process in one place, so that libraft need not cope ---- */
-
-/* Zeroed where it is small: a barrier's 8 bytes go to the disk and to other members as they come. */
-static void *heap_malloc(void *data, size_t n) {
-    return n <= 64 ? xcalloc(1, n) : xmalloc(n);
-}
-static void heap_free(void *data, void *p) {
-    free(p);
-}
-static void *heap_calloc(void *data, size_t count, size_t size) {
-    return xcalloc(count, size);
-}
-static void *heap_realloc(void *data, void *p, size_t n) {
-    return xrealloc(p, n);
-}
-static void *heap_aligned_alloc(void *data, size_t alignment, size_t n) {
-    void *p = NULL;
-    must(posix_memalign(&p, alignment, n) == 0);
-    return p;
-}
-static void heap_aligned_free(void *data, size_t alignment, void *p) {
-    free(p);
-}
-
-static void heap_set(void) {
-    static struct raft_heap heap = {
-        .malloc = heap_malloc,
-        .free = heap_free,
-        .calloc = heap_calloc,
-        .realloc = heap_realloc,
-        .aligned_alloc = heap_aligned_alloc,
-        .aligned_free = heap_aligned_free,
-    };
-    raft_heap_set(&heap);
-}
-
 /* ---- making one ---- */
 
 static const char *own_address(const struct journal *j) {
@@ -178,8 +142,7 @@ static int make(struct journal *j, bool fresh, struct err *e) {
 
 /* On failure j->inst may be there: broken, and to be closed like any other. */
 int instance_open(struct journal *j, bool first, struct err *e) {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, heap_set);
+    heap_init();
     struct check c;
     int rc = check_dir(j->dir, j->id, journal_alone(j), &c, e);
     if (rc != 0)

@@ -85,7 +85,9 @@ void snapshot_stored(struct instance *in, int status) {
         in->j->snap.disk_term = p.take ? p.made.term : p.wanted->term;
     }
     in->put = (struct held_put){0}; /* the core may come with the next one from within this call */
+    heap_free_later(true);
     p.cb(p.req, status);
+    heap_free_later(false);
     buf_fini(&p.blob);
 }
 

@@ -24,7 +24,10 @@ static void stop_here(void *arg) {
 static void *thread_main(void *arg) {
     struct journal *j = arg;
     pthread_setname_np(pthread_self(), "journal");
+    aio_destroy_elsewhere();
     loop_run(j->loop);
+    while (heap_turn()) {
+    }
     return NULL;
 }
 

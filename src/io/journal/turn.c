@@ -150,6 +150,7 @@ static void on_late(struct loop_late *n) {
         instance_close(j->inst);
     stats_turn(j);
     status_turn(j);
+    heap_turn();
     outbox_flush(j->out);
     if (j->stopping && !j->inst && trouble_idle(j))
         stop_now(j);

@@ -283,12 +283,13 @@ static void test_far_behind(void **state) {
     assert_int_equal(away->restores, 0);
     propose_all(c, &value, 20);
     wait_all(c, value);
-    assert_int_equal(away->restores, 1);
+    unsigned restores = away->restores;
+    assert_true(restores >= 1); /* two where the leader makes its next one meanwhile */
     expect_same(c);
     rig_reopen(away);
     propose_all(c, &value, 20);
     wait_all(c, value);
-    assert_true(away->restores >= 2);
+    assert_true(away->restores > restores);
     expect_same(c);
 }
 
