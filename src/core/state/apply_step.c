@@ -311,6 +311,15 @@ int apply_step_done(struct apply *ap, const struct cmd_step_done *cmd) {
     return 0;
 }
 
+static struct step cut_short(struct apply *ap, const struct step *old) {
+    struct step st = *old;
+    st.kill_ms = ap->now_ms;
+    if (st.state == JOB_RUNNING)
+        st.state = JOB_CANCELLED;
+    state_put_step(ap->s, &st);
+    return st;
+}
+
 void steps_end(struct apply *ap, const struct job *j) {
     const struct step *old;
     if (!job_rare_of(j)->next_step_id)
@@ -318,11 +327,7 @@ void steps_end(struct apply *ap, const struct job *j) {
     for (uint64_t k = step_key(j->id, 0); (old = cow_next(ap->s->steps.root, &k)) && old->job_id == j->id; k++) {
         if (step_is_over(old) || old->kill_ms)
             continue;
-        struct step st = *old;
-        st.kill_ms = ap->now_ms;
-        if (st.state == JOB_RUNNING)
-            st.state = JOB_CANCELLED;
-        state_put_step(ap->s, &st);
+        cut_short(ap, old);
     }
 }
 
@@ -333,11 +338,7 @@ void steps_node_lost(struct apply *ap, const struct job *j, uint32_t node_id) {
     for (uint64_t k = step_key(j->id, 0); (old = cow_next(ap->s->steps.root, &k)) && old->job_id == j->id; k++) {
         if (!lives_on(old, node_id) || old->kill_ms || old->spec->no_kill)
             continue;
-        struct step st = *old;
-        st.kill_ms = ap->now_ms;
-        if (st.state == JOB_RUNNING)
-            st.state = JOB_CANCELLED;
-        state_put_step(ap->s, &st);
+        struct step st = cut_short(ap, old);
         apply_step_event(ap, EV_STEP_ENDING, &st);
     }
 }
