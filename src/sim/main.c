@@ -147,6 +147,8 @@ static bool live_apart(const struct options *o, uint64_t seed) {
     remove_dir(dir);
     if (WIFSIGNALED(status))
         printf("FAILED: ended by signal %d (%s)\n", WTERMSIG(status), strsignal(WTERMSIG(status)));
+    else if (WEXITSTATUS(status))
+        printf("FAILED: exit status %d (what leaks is found at the exit): --log tells\n", WEXITSTATUS(status));
     return pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
