@@ -11,7 +11,7 @@ import pytest
 import spurtest
 from spurtest import BUILD, REPO
 
-FIRST = "989e8f5"  # three controllers, and no forwarding between them yet
+FIRST = "bdfb02c"  # the oldest with several controllers
 
 
 def git(*words, **how):
@@ -26,6 +26,8 @@ def commit():
     name = tag.stdout.strip() if tag.returncode == 0 else FIRST
     got = git("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}", text=True)
     if got.returncode != 0:
+        shallow = git("rev-parse", "--is-shallow-repository", text=True).stdout.strip()
+        assert shallow != "false", f"this is a whole clone, and {name} is not in it"
         pytest.skip(f"this checkout does not have {name}: {got.stderr.strip() or 'a shallow clone, or no repository'}")
     return got.stdout.strip()
 
